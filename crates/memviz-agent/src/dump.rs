@@ -1,0 +1,171 @@
+//! From the recorder's state to a `Trace`: ids of the process become ids of the trace, code objects become text.
+//!
+//! Two steps, because only the first needs the recorder's lock: copy what changes, then resolve under the GIL.
+#![expect(unsafe_code, reason = "resolves Python code objects under the GIL")]
+
+use memviz_pyframes::Resolver;
+use memviz_trace::{
+    Buffer, Checkpoint, Counts, Event, Frame, Header, Mark, StackId, StackTable, Strings, Thread, Totals, Trace,
+    TraceBuilder, What,
+};
+use rustc_hash::FxHashMap;
+
+use crate::mlx;
+use crate::recorder::{Recorder, ThreadNote};
+use crate::whats::NO_DTYPE;
+
+/// A copy of what the recorder knows.
+#[derive(Debug)]
+pub struct Copied {
+    events: Vec<Event>,
+    first_index: u64,
+    buffers: Vec<Buffer>,
+    totals: Totals,
+    counts: Counts,
+    marks: Vec<Mark>,
+    checkpoints: Vec<Checkpoint>,
+    threads: Vec<ThreadNote>,
+    strings: Strings,
+    whats: Vec<What>,
+    depth: u32,
+}
+
+impl Copied {
+    /// Copies; call it with the recorder's lock held or on a recorder that has stopped.
+    pub fn new(recorder: &Recorder) -> Copied {
+        let (marks, checkpoints, threads) = recorder.notes();
+        let mut strings = recorder.strings.clone();
+        let mut whats = vec![What::default()];
+        whats.extend(recorder.whats.iter().map(|key| What {
+            primitive: key.primitive,
+            dtype: match mlx::DTYPES.get(usize::from(key.dtype)) {
+                Some(name) => strings.intern(name),
+                None => memviz_trace::StringId(0),
+            },
+            shape: (key.dtype != NO_DTYPE).then(|| key.shape.into()),
+            is_temporary: key.is_temporary,
+        }));
+        Copied {
+            events: recorder.ring().to_vec(),
+            first_index: recorder.ring().first_index(),
+            buffers: recorder.buffers_unsorted().collect(),
+            totals: recorder.totals(),
+            counts: recorder.counts(),
+            marks: marks.to_vec(),
+            checkpoints: checkpoints.to_vec(),
+            threads: threads.to_vec(),
+            strings,
+            whats,
+            depth: recorder.options().depth,
+        }
+    }
+
+    /// The trace.
+    ///
+    /// # Safety
+    /// This thread holds the GIL.
+    pub unsafe fn into_trace(mut self, header: Header) -> Trace {
+        let mut builder = TraceBuilder::default();
+        builder.trace.strings = self.strings;
+        builder.trace.whats = self.whats;
+        for note in &self.threads {
+            builder.push_thread(Thread { native_id: note.native_id, name: note.name });
+        }
+        let mut stacks = Stacks {
+            // SAFETY: the GIL is held by contract.
+            resolver: unsafe { Resolver::new() },
+            table: StackTable::default(),
+            strings: &mut builder.trace.strings,
+            known: vec![StackId(u32::MAX); memviz_pyframes::node_count() as usize],
+            sites: FxHashMap::default(),
+            depth: self.depth,
+        };
+        for event in &mut self.events {
+            event.built = stacks.resolve(event.built);
+            event.triggered = stacks.resolve(event.triggered);
+        }
+        for buffer in &mut self.buffers {
+            buffer.built = stacks.resolve(buffer.built);
+            buffer.triggered = stacks.resolve(buffer.triggered);
+        }
+        builder.trace.stacks = stacks.table;
+        builder.trace.header = header;
+        builder.trace.events = self.events;
+        builder.trace.first_index = self.first_index;
+        builder.trace.counts = self.counts;
+        builder.trace.marks = self.marks;
+        builder.trace.checkpoints = self.checkpoints;
+        builder.end = Some(self.buffers);
+        builder.end_totals = Some(self.totals);
+        builder.finish()
+    }
+}
+
+/// Python's nodes, turned into the trace's stacks as they are met.
+struct Stacks<'a> {
+    resolver: Resolver,
+    table: StackTable,
+    strings: &'a mut Strings,
+    /// By node: the trace's stack, or `u32::MAX` while not known.
+    known: Vec<StackId>,
+    sites: FxHashMap<(memviz_pyframes::CodeId, i32), memviz_trace::FrameId>,
+    depth: u32,
+}
+
+impl Stacks<'_> {
+    #[inline]
+    fn resolve(&mut self, node: StackId) -> StackId {
+        match self.known.get(node.index()) {
+            Some(&StackId(u32::MAX)) => self.resolve_new(node),
+            Some(&known) => known,
+            // A node that is younger than the resolver: it cannot be in a copy made before.
+            None => StackId(0),
+        }
+    }
+
+    /// Walks to the root and builds back. With a depth, the innermost frames only: outer ones are not shared then.
+    #[cold]
+    fn resolve_new(&mut self, node: StackId) -> StackId {
+        let mut path = Vec::new();
+        let mut at = node.0;
+        let mut stack = StackId(0);
+        while at != 0 && (self.depth == 0 || path.len() < self.depth as usize) {
+            if self.depth == 0 && self.known[at as usize] != StackId(u32::MAX) {
+                stack = self.known[at as usize];
+                break;
+            }
+            let Some(entry) = memviz_pyframes::node(at) else { break };
+            if self.depth == 0 || entry.code != memviz_pyframes::CodeId::NONE {
+                path.push((at, entry.code, entry.lasti));
+            }
+            at = entry.caller;
+        }
+        for (at, code, lasti) in path.into_iter().rev() {
+            if code != memviz_pyframes::CodeId::NONE {
+                let frame = self.frame(code, lasti);
+                stack = self.table.push(stack, frame);
+            }
+            if self.depth == 0 {
+                self.known[at as usize] = stack;
+            }
+        }
+        self.known[node.index()] = stack;
+        stack
+    }
+
+    fn frame(&mut self, code: memviz_pyframes::CodeId, lasti: i32) -> memviz_trace::FrameId {
+        if let Some(&frame) = self.sites.get(&(code, lasti)) {
+            return frame;
+        }
+        let site = self.resolver.site(code, lasti);
+        let frame = self.table.intern_frame(Frame {
+            file: self.strings.intern(&site.file),
+            function: self.strings.intern(&site.function),
+            line: site.line,
+            column: site.column,
+            is_native: false,
+        });
+        self.sites.insert((code, lasti), frame);
+        frame
+    }
+}

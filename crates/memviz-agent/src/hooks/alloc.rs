@@ -1,0 +1,197 @@
+//! Hooks in the allocator: its vtable's malloc and free, and the two callbacks of its cache.
+#![expect(unsafe_code, reason = "stands in for functions of MLX's allocator")]
+
+use memviz_trace::{Event, StackId};
+
+use super::contained_with;
+use crate::originals::{self, Ptr};
+use crate::recorder::Recorder;
+use crate::state::{self, ThreadNotes};
+use crate::{objects, stamp};
+
+/// An event of this thread, now, for a buffer; stream, device and stacks of the primitive that is running, if any.
+#[inline]
+fn event_here(notes: &ThreadNotes, recorder: &mut Recorder, addr: u64, size: u64) -> Event {
+    Event { time_nanos: state::now(), addr, size, thread: notes.thread(recorder), ..Event::default() }
+}
+
+/// Fills in what the running primitive tells: stream, device, and the line that built its first output.
+#[inline]
+fn describe_by_context(notes: &ThreadNotes, recorder: &Recorder, event: &mut Event) {
+    event.triggered = notes.evaluated.get();
+    let primitive = notes.primitive.get();
+    if primitive == 0 {
+        return;
+    }
+    // SAFETY: set by the eval hook of this thread, which is still running: primitive and outputs are alive.
+    let (stream, output) = unsafe { (objects::stream_of(primitive), objects::descs_of(notes.outputs.get()).next()) };
+    (event.stream, event.device) = stream;
+    if let Some(desc) = output {
+        // SAFETY: an element of the live vector of outputs is a live array.
+        let stamp = unsafe { stamp::read(desc, &objects::layout().desc) };
+        event.built = super::array::stack_of_stamp(recorder, stamp);
+    }
+}
+
+/// `Allocator::malloc`.
+///
+/// # Safety
+/// As the original: `allocator` is MLX's allocator.
+pub unsafe extern "C-unwind" fn malloc(allocator: Ptr, size: usize) -> Ptr {
+    let originals = originals::get();
+    if !state::is_on() {
+        // SAFETY: passes the caller's arguments on.
+        return unsafe { (originals.malloc)(allocator, size) };
+    }
+    let mut guard = state::recorder();
+    let mut attempt = Attempt { recorder: guard.as_mut(), requested: size };
+    // SAFETY: passes the caller's arguments on. If it throws, `attempt` records the failure and the lock is released.
+    let buffer = unsafe { (originals.malloc)(allocator, size) };
+    if buffer.is_null() && size > 0 {
+        return buffer;
+    }
+    if let Some(recorder) = attempt.succeeded() {
+        // SAFETY: `buffer` was returned by this allocator a moment ago and is not freed yet.
+        let real_size = unsafe { (originals.size)(allocator, buffer) };
+        contained_with(recorder, |recorder| record_alloc(recorder, buffer as u64, real_size as u64, size as u64));
+    }
+    buffer
+}
+
+#[inline]
+fn record_alloc(recorder: &mut Recorder, addr: u64, size: u64, requested: u64) {
+    state::drain_evictions(recorder);
+    if addr == 0 {
+        return;
+    }
+    state::with_notes(|notes| {
+        let mut event = event_here(notes, recorder, addr, size);
+        event.slack = u32::try_from(size.saturating_sub(requested)).unwrap_or(u32::MAX);
+        describe_by_context(notes, recorder, &mut event);
+        recorder.alloc(event);
+        notes.push_pending(addr);
+    });
+}
+
+/// A malloc under way. Dropped before `succeeded`, also by a C++ exception, it records that memory ran out.
+struct Attempt<'a> {
+    recorder: Option<&'a mut Recorder>,
+    requested: usize,
+}
+
+impl<'a> Attempt<'a> {
+    fn succeeded(&mut self) -> Option<&'a mut Recorder> {
+        self.recorder.take()
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let Some(recorder) = self.recorder.take() else { return };
+        let requested = self.requested as u64;
+        contained_with(recorder, |recorder| {
+            state::drain_evictions(recorder);
+            // The CPU allocator of 0.32 counts a failed allocation as active for ever.
+            let counted = originals::counters().active.saturating_sub(recorder.totals().active);
+            state::with_notes(|notes| {
+                let mut event = event_here(notes, recorder, 0, 0);
+                describe_by_context(notes, recorder, &mut event);
+                if event.built == StackId(0) {
+                    event.built = state::capture_built();
+                }
+                recorder.oom(requested, counted, event);
+            });
+        });
+        crate::oom::notify();
+    }
+}
+
+/// `Allocator::free`.
+///
+/// # Safety
+/// As the original: `buffer` was returned by this allocator and is not used any more.
+pub unsafe extern "C-unwind" fn free(allocator: Ptr, buffer: Ptr) {
+    let originals = originals::get();
+    if !state::is_on() || buffer.is_null() {
+        // SAFETY: passes the caller's arguments on.
+        return unsafe { (originals.free)(allocator, buffer) };
+    }
+    let freed_at = state::capture_freed();
+    let mut guard = state::recorder();
+    // SAFETY: the buffer is alive until the call below.
+    let size = unsafe { (originals.size)(allocator, buffer) } as u64;
+    let freeing = Freeing::begin(buffer as u64);
+    // SAFETY: passes the caller's arguments on. If it throws (CUDA up to 0.32.2), the notes are reset and the lock released.
+    unsafe { (originals.free)(allocator, buffer) };
+    let is_recycled = freeing.end();
+    if let Some(recorder) = guard.as_mut() {
+        contained_with(recorder, |recorder| {
+            state::with_notes(|notes| {
+                let mut event = event_here(notes, recorder, buffer as u64, size);
+                event.triggered = if freed_at == StackId(0) { notes.evaluated.get() } else { freed_at };
+                recorder.free(event, is_recycled);
+            });
+            state::drain_evictions(recorder);
+        });
+    }
+}
+
+/// A free under way on this thread: the cache's callback notes here that it took the buffer.
+struct Freeing;
+
+impl Freeing {
+    #[inline]
+    fn begin(addr: u64) -> Freeing {
+        state::with_notes(|notes| {
+            notes.freeing.set(addr);
+            notes.is_recycled.set(false);
+        });
+        Freeing
+    }
+
+    #[inline]
+    fn end(self) -> bool {
+        state::with_notes(|notes| notes.is_recycled.get())
+    }
+}
+
+impl Drop for Freeing {
+    #[inline]
+    fn drop(&mut self) {
+        state::with_notes(|notes| notes.freeing.set(0));
+    }
+}
+
+/// The cache asks for the size of a buffer: inside a free of that buffer this means that it is being recycled.
+///
+/// # Safety
+/// As the original. The allocator's mutex is held.
+pub unsafe extern "C-unwind" fn invoke_size(storage: Ptr, buffer: *mut Ptr) -> usize {
+    // SAFETY: the argument is a reference to a buffer pointer.
+    let addr = unsafe { *buffer } as u64;
+    state::with_notes(|notes| {
+        if notes.freeing.get() == addr {
+            notes.is_recycled.set(true);
+        }
+    });
+    match originals::get().invoke_size {
+        // SAFETY: passes the caller's arguments on.
+        Some(original) => unsafe { original(storage, buffer) },
+        None => 0,
+    }
+}
+
+/// The cache gives a buffer back: an eviction.
+///
+/// # Safety
+/// As the original. The allocator's mutex is held, so the recorder's lock is not taken here.
+pub unsafe extern "C-unwind" fn invoke_free(storage: Ptr, buffer: *mut Ptr) {
+    if state::is_on() {
+        // SAFETY: the argument is a reference to a buffer pointer.
+        state::queue_eviction(unsafe { *buffer } as u64);
+    }
+    if let Some(original) = originals::get().invoke_free {
+        // SAFETY: passes the caller's arguments on.
+        unsafe { original(storage, buffer) };
+    }
+}

@@ -1,0 +1,430 @@
+//! What happens to an event once a hook has it: counted, filtered, written to the ring, and the buffer table kept true.
+//!
+//! Safe code over plain values, under the recorder's lock. Knows neither MLX nor Python: hooks read their memory and hand
+//! over numbers. Invariants, after every call: `totals` equals what MLX counts, every buffer of the table is active or
+//! cached, and `recorded + dropped + filtered == seen`.
+
+use memviz_trace::{
+    Action, Checkpoint, CheckpointKind, Counts, Device, Event, Mark, MarkKind, NO_STREAM, StackId, StringId, Strings,
+    Tally, ThreadId, Totals, WhatId,
+};
+
+use rustc_hash::FxHashMap;
+
+use crate::options::{Context, Options};
+use crate::ring::Ring;
+use crate::table::{BufferTable, Entry};
+use crate::whats::WhatTable;
+
+/// Highest value of a sum.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PeakNote {
+    /// Bytes.
+    pub bytes: u64,
+    /// When, nanoseconds since the recording started.
+    pub time_nanos: u64,
+    /// Number of events up to that moment.
+    pub index: u64,
+}
+
+/// A thread that took part.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadNote {
+    /// The kernel's id.
+    pub native_id: u64,
+    /// Its name when first seen.
+    pub name: StringId,
+}
+
+/// An array that takes a buffer: what `set_data` tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner {
+    /// Line that built it; 0 keeps the line of the primitive that is running.
+    pub built: StackId,
+    /// Primitive, shape and dtype.
+    pub what: WhatId,
+    /// Stream and device of its primitive; [`NO_STREAM`] keeps those of the primitive that is running.
+    pub stream: i16,
+    /// Device of that stream.
+    pub device: Device,
+}
+
+/// The recorder's state.
+#[derive(Debug)]
+pub struct Recorder {
+    options: Options,
+    ring: Ring,
+    table: BufferTable,
+    totals: Totals,
+    /// Net change of active and cached bytes by filtered events since the last record.
+    unwritten: (i64, i64),
+    seen: Tally,
+    filtered: Tally,
+    lost: u64,
+    by_action: [Tally; 7],
+    peak_active: PeakNote,
+    peak_reserved: PeakNote,
+    last_nanos: u64,
+    steps: u64,
+    marks: Vec<Mark>,
+    checkpoints: Vec<Checkpoint>,
+    threads: Vec<ThreadNote>,
+    /// Level `arrays`: the line that built each array, by id.
+    arrays: Vec<StackId>,
+    /// Names that never move, by address.
+    pub static_names: FxHashMap<usize, StringId>,
+    /// Names of threads, primitives and annotations.
+    pub strings: Strings,
+    /// Primitives, shapes and dtypes.
+    pub whats: WhatTable,
+}
+
+impl Recorder {
+    /// A recorder for a process in which MLX counts `totals` and `cached` lists the buffers of its cache that are known.
+    pub fn new(options: Options, totals: Totals, cached: &[(u64, u64)]) -> Recorder {
+        let mut recorder = Recorder {
+            ring: Ring::new(options.max_entries),
+            options,
+            table: BufferTable::new(),
+            totals,
+            unwritten: (0, 0),
+            seen: Tally::default(),
+            filtered: Tally::default(),
+            lost: 0,
+            by_action: [Tally::default(); 7],
+            peak_active: PeakNote { bytes: totals.active, ..PeakNote::default() },
+            peak_reserved: PeakNote { bytes: totals.reserved(), ..PeakNote::default() },
+            last_nanos: 0,
+            steps: 0,
+            marks: Vec::new(),
+            checkpoints: Vec::new(),
+            threads: Vec::new(),
+            arrays: vec![StackId(0)],
+            static_names: FxHashMap::default(),
+            strings: Strings::default(),
+            whats: WhatTable::default(),
+        };
+        for &(addr, size) in cached {
+            let alloc = Event { addr, size, ..Event::default() };
+            recorder.enter(Entry { alloc, alloc_index: u64::MAX, is_cached: true, has_owner: true });
+        }
+        recorder
+    }
+
+    fn enter(&mut self, entry: Entry) {
+        if self.table.insert(entry).is_err() {
+            self.lost += 1;
+        }
+    }
+
+    /// A buffer at `event.addr` became active; the action is decided here: a reuse if the address is cached.
+    pub fn alloc(&mut self, mut event: Event) {
+        let previous = self.table.get_mut(event.addr).map(|entry| entry.is_cached);
+        event.action = if previous == Some(true) { Action::AllocReuse } else { Action::AllocNew };
+        let cached_change = if event.action == Action::AllocReuse { -(event.size as i64) } else { 0 };
+        let mut written = event;
+        if !self.options.context.is_on_allocs() {
+            written.built = StackId(0);
+            written.triggered = StackId(0);
+        }
+        let alloc_index = self.count(&event, written, event.size as i64, cached_change);
+        self.enter(Entry { alloc: event, alloc_index, is_cached: false, has_owner: false });
+    }
+
+    /// An array took the buffer at `addr`: the first one owns it, later ones are aliases. Its event is completed.
+    pub fn own(&mut self, addr: u64, owner: Owner) {
+        let Some(entry) = self.table.get_mut(addr).filter(|entry| !entry.is_cached && !entry.has_owner) else { return };
+        entry.has_owner = true;
+        let alloc = &mut entry.alloc;
+        alloc.what = owner.what;
+        if owner.built != StackId(0) {
+            alloc.built = owner.built;
+        }
+        if owner.stream != NO_STREAM {
+            alloc.stream = owner.stream;
+            alloc.device = owner.device;
+        }
+        let alloc = *alloc;
+        if let Some(written) = self.ring.get_mut(entry.alloc_index) {
+            written.what = alloc.what;
+            written.stream = alloc.stream;
+            written.device = alloc.device;
+            if self.options.context.is_on_allocs() {
+                written.built = alloc.built;
+            }
+        }
+    }
+
+    /// The active buffer at `event.addr` was freed: into the cache or out of the process. What is known of the buffer
+    /// (its array, the line that built it, its stream) is added to the event.
+    pub fn free(&mut self, mut event: Event, is_recycled: bool) {
+        event.action = if is_recycled { Action::FreeActiveToCache } else { Action::FreeActiveToOs };
+        let cached_change = if is_recycled { event.size as i64 } else { 0 };
+        match self.table.get_mut(event.addr) {
+            Some(entry) => {
+                entry.is_cached = is_recycled;
+                describe(&mut event, &entry.alloc);
+                if !is_recycled {
+                    self.table.remove(event.addr);
+                }
+            }
+            None if is_recycled => {
+                // From before the recording: known from now on.
+                let alloc = Event { time_nanos: 0, triggered: StackId(0), action: Action::AllocNew, ..event };
+                self.enter(Entry { alloc, alloc_index: u64::MAX, is_cached: true, has_owner: true });
+            }
+            None => {}
+        }
+        let mut written = event;
+        if !self.options.context.is_on_frees() {
+            written.built = StackId(0);
+            written.triggered = StackId(0);
+        }
+        self.count(&event, written, -(event.size as i64), cached_change);
+    }
+
+    /// MLX gave the cached buffer at `addr` back.
+    pub fn evict(&mut self, addr: u64, time_nanos: u64) {
+        let Some(entry) = self.table.remove(addr) else {
+            self.lost += 1;
+            return;
+        };
+        let size = entry.alloc.size;
+        let mut event = Event { time_nanos, addr, size, action: Action::FreeCacheToOs, ..Event::default() };
+        describe(&mut event, &entry.alloc);
+        let mut written = event;
+        if !self.options.context.is_on_frees() {
+            written.built = StackId(0);
+        }
+        self.count(&event, written, 0, -(size as i64));
+    }
+
+    /// An allocation failed; MLX's active counter grew by `counted` all the same.
+    pub fn oom(&mut self, requested: u64, counted: u64, mut event: Event) {
+        event.action = Action::Oom;
+        event.size = requested;
+        event.addr = counted;
+        self.totals.active += counted;
+        self.push(event);
+    }
+
+    /// A record that changes no sum: markers and array events.
+    pub fn note(&mut self, event: Event) {
+        self.push(event);
+    }
+
+    /// The recorder failed to record something; the trace says so.
+    pub fn lose(&mut self) {
+        self.lost += 1;
+    }
+
+    /// Counts a buffer event and writes it unless filtered. Returns its number, `u64::MAX` when it was not written.
+    fn count(&mut self, event: &Event, written: Event, active: i64, cached: i64) -> u64 {
+        self.seen.add(event.size);
+        self.by_action[event.action as usize].add(event.size);
+        self.totals.active = self.totals.active.wrapping_add_signed(active);
+        self.totals.cached = self.totals.cached.wrapping_add_signed(cached);
+        let index = if event.size < self.options.min_size {
+            self.filtered.add(event.size);
+            self.unwritten.0 += active;
+            self.unwritten.1 += cached;
+            u64::MAX
+        } else {
+            self.push(written)
+        };
+        self.raise_peaks(event.time_nanos);
+        index
+    }
+
+    fn raise_peaks(&mut self, time_nanos: u64) {
+        let index = self.ring.next_index();
+        for (peak, bytes) in [
+            (&mut self.peak_active, self.totals.active),
+            (&mut self.peak_reserved, self.totals.active.wrapping_add(self.totals.cached)),
+        ] {
+            if bytes > peak.bytes {
+                *peak = PeakNote { bytes, time_nanos, index };
+            }
+        }
+    }
+
+    fn push(&mut self, mut event: Event) -> u64 {
+        self.write_unwritten(event.time_nanos);
+        event.time_nanos = self.forward(event.time_nanos);
+        self.push_raw(event)
+    }
+
+    fn write_unwritten(&mut self, time_nanos: u64) {
+        let (active, cached) = std::mem::take(&mut self.unwritten);
+        if (active, cached) != (0, 0) {
+            let time_nanos = self.forward(time_nanos);
+            self.push_raw(Event::filtered_net(time_nanos, active, cached));
+        }
+    }
+
+    fn push_raw(&mut self, event: Event) -> u64 {
+        match self.ring.push(event) {
+            Some(index) => index,
+            None => {
+                self.lost += 1;
+                u64::MAX
+            }
+        }
+    }
+
+    /// Time never runs back along the ring, though threads read the clock before they get the lock.
+    fn forward(&mut self, time_nanos: u64) -> u64 {
+        self.last_nanos = self.last_nanos.max(time_nanos);
+        self.last_nanos
+    }
+
+    /// Compares with MLX's counters.
+    pub fn checkpoint(&mut self, kind: CheckpointKind, time_nanos: u64, mlx: Totals) -> Checkpoint {
+        self.write_unwritten(time_nanos);
+        let point = Checkpoint {
+            index: self.ring.next_index(),
+            time_nanos: self.forward(time_nanos),
+            kind,
+            active: self.totals.active,
+            cached: self.totals.cached,
+            mlx_active: mlx.active,
+            mlx_cached: mlx.cached,
+        };
+        self.checkpoints.push(point);
+        point
+    }
+
+    /// Ends a step and begins the next; returns the number of steps ended.
+    pub fn step(&mut self, time_nanos: u64, thread: ThreadId) -> u64 {
+        self.steps += 1;
+        self.mark(time_nanos, thread, MarkKind::Step(self.steps));
+        self.steps
+    }
+
+    /// Sets a mark at the present moment.
+    pub fn mark(&mut self, time_nanos: u64, thread: ThreadId, kind: MarkKind) {
+        if self.marks.len() == self.marks.capacity() && self.marks.len() >= 1 << 16 {
+            self.forget_old_marks();
+        }
+        let time_nanos = self.forward(time_nanos);
+        self.marks.push(Mark { index: self.ring.next_index(), time_nanos, thread, kind });
+    }
+
+    /// Drops the marks before the oldest event, but for annotations that are still open there.
+    fn forget_old_marks(&mut self) {
+        let first = self.ring.first_index();
+        let old = self.marks.partition_point(|mark| mark.index < first);
+        let mut open: Vec<usize> = Vec::new();
+        for (position, mark) in self.marks[..old].iter().enumerate() {
+            match mark.kind {
+                MarkKind::AnnotationBegin(_) => open.push(position),
+                MarkKind::AnnotationEnd => {
+                    if let Some(at) = open.iter().rposition(|&begin| self.marks[begin].thread == mark.thread) {
+                        open.remove(at);
+                    }
+                }
+                MarkKind::Step(_) => {}
+            }
+        }
+        let kept: Vec<Mark> = open.iter().map(|&at| self.marks[at]).chain(self.marks[old..].iter().copied()).collect();
+        self.marks = kept;
+    }
+
+    /// Enters a thread and returns its id.
+    pub fn add_thread(&mut self, native_id: u64, name: &str) -> ThreadId {
+        let name = self.strings.intern(name);
+        self.threads.push(ThreadNote { native_id, name });
+        // Thread 0 is "not known"; a program with more than 65,534 threads shares the last id.
+        ThreadId(self.threads.len().min(usize::from(u16::MAX)) as u16)
+    }
+
+    /// Gives a thread that was entered before its name a better one.
+    pub fn rename_thread(&mut self, thread: ThreadId, name: &str) {
+        let name = self.strings.intern(name);
+        if let Some(note) = thread.index().checked_sub(1).and_then(|at| self.threads.get_mut(at)) {
+            note.name = name;
+        }
+    }
+
+    /// Level `arrays`: enters an array and returns its id, from 1.
+    pub fn add_array(&mut self, built: StackId) -> u32 {
+        self.arrays.push(built);
+        (self.arrays.len() - 1) as u32
+    }
+
+    /// Level `arrays`: the line that built an array.
+    pub fn stack_of_array(&self, id: u32) -> StackId {
+        self.arrays.get(id as usize).copied().unwrap_or_default()
+    }
+
+    /// What became of all events.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            seen: self.seen,
+            dropped: self.ring.dropped(),
+            filtered: self.filtered,
+            lost: self.lost,
+            dropped_others: self.ring.dropped_others(),
+        }
+    }
+
+    /// Running sums.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Highest active and highest reserved bytes since the recording started.
+    pub fn peaks(&self) -> (PeakNote, PeakNote) {
+        (self.peak_active, self.peak_reserved)
+    }
+
+    /// Events and bytes by action, the first seven of [`Action`].
+    pub fn by_action(&self) -> [Tally; 7] {
+        self.by_action
+    }
+
+    /// The options it was made with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The ring.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Marks, checkpoints and threads so far.
+    pub fn notes(&self) -> (&[Mark], &[Checkpoint], &[ThreadNote]) {
+        (&self.marks, &self.checkpoints, &self.threads)
+    }
+
+    /// Buffers that exist, those below the minimum size left out, in no order.
+    pub fn buffers_unsorted(&self) -> impl Iterator<Item = memviz_trace::Buffer> + '_ {
+        let min_size = self.options.min_size;
+        self.table.entries_unsorted().map(Entry::buffer).filter(move |buffer| buffer.size >= min_size)
+    }
+
+    /// Bytes that the recorder itself holds.
+    pub fn memory_bytes(&self) -> usize {
+        self.ring.memory_bytes() + self.table.memory_bytes() + self.whats.memory_bytes()
+    }
+}
+
+/// Adds to the end of a buffer's use what is known from its beginning.
+fn describe(event: &mut Event, alloc: &Event) {
+    event.slack = alloc.slack;
+    event.what = alloc.what;
+    event.built = alloc.built;
+    event.stream = alloc.stream;
+    event.device = alloc.device;
+}
+
+impl Context {
+    fn is_on_allocs(self) -> bool {
+        matches!(self, Context::All | Context::Alloc)
+    }
+
+    fn is_on_frees(self) -> bool {
+        self == Context::All
+    }
+}

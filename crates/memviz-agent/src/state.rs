@@ -1,0 +1,259 @@
+//! What hooks share: the switch, the recorder, and each thread's notes.
+//!
+//! Everything here is a static that is never dropped: hooks may run on any thread, during thread exit and after Python is
+//! gone. The thread-local part is `const`-initialised and has no destructor, for the same reason.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use memviz_trace::{StackId, ThreadId};
+
+use crate::linux;
+use crate::lock::{Guard, Lock};
+use crate::python;
+use crate::recorder::Recorder;
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+static CAPTURES: AtomicBool = AtomicBool::new(false);
+static CAPTURES_FREES: AtomicBool = AtomicBool::new(false);
+static RECORDS_ARRAYS: AtomicBool = AtomicBool::new(false);
+static RECORDS_NATIVE: AtomicBool = AtomicBool::new(false);
+static START_NANOS: AtomicU64 = AtomicU64::new(0);
+/// Number of the recording: thread ids and stamps of earlier ones are not valid.
+static SESSION: AtomicU32 = AtomicU32::new(0);
+
+static RECORDER: Lock<Option<Recorder>> = Lock::new(None);
+
+/// Buffers that MLX's cache gave back, with the time. A leaf lock: the cache's callback runs under the allocator's mutex.
+static EVICTIONS: Lock<Vec<(u64, u64)>> = Lock::new(Vec::new());
+static HAS_EVICTIONS: AtomicBool = AtomicBool::new(false);
+
+/// Switches that hooks read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Switches {
+    /// Take the stack when an array is built.
+    pub captures: bool,
+    /// Take the stack when a buffer is freed.
+    pub captures_frees: bool,
+    /// Level `arrays`.
+    pub records_arrays: bool,
+    /// C++ frames too.
+    pub records_native: bool,
+}
+
+/// Turns hooks on. The caller holds the recorder's lock and puts a recorder in before it lets go.
+pub fn turn_on(switches: Switches) {
+    CAPTURES.store(switches.captures, Ordering::Relaxed);
+    CAPTURES_FREES.store(switches.captures_frees, Ordering::Relaxed);
+    RECORDS_ARRAYS.store(switches.records_arrays, Ordering::Relaxed);
+    RECORDS_NATIVE.store(switches.records_native, Ordering::Relaxed);
+    START_NANOS.store(linux::monotonic_nanos(), Ordering::Relaxed);
+    SESSION.fetch_add(1, Ordering::Relaxed);
+    IS_ON.store(true, Ordering::Release);
+}
+
+/// Turns hooks into mere passages.
+pub fn turn_off() {
+    IS_ON.store(false, Ordering::Release);
+}
+
+/// Are hooks to record?
+#[inline]
+pub fn is_on() -> bool {
+    IS_ON.load(Ordering::Acquire)
+}
+
+/// Are array events wanted?
+#[inline]
+pub fn records_arrays() -> bool {
+    RECORDS_ARRAYS.load(Ordering::Relaxed)
+}
+
+/// Number of the present recording.
+#[inline]
+pub fn session() -> u32 {
+    SESSION.load(Ordering::Relaxed)
+}
+
+/// Nanoseconds since the recording started.
+#[inline]
+pub fn now() -> u64 {
+    linux::monotonic_nanos().saturating_sub(START_NANOS.load(Ordering::Relaxed))
+}
+
+/// The recorder's lock. `None` inside when nothing is recorded.
+#[inline]
+pub fn recorder() -> Guard<'static, Option<Recorder>> {
+    RECORDER.lock()
+}
+
+/// Locks everything before a fork.
+pub fn lock_all() {
+    RECORDER.raw_lock();
+    EVICTIONS.raw_lock();
+}
+
+/// Undoes `lock_all`, in the parent and in the child.
+pub fn unlock_all() {
+    EVICTIONS.raw_unlock();
+    RECORDER.raw_unlock();
+}
+
+/// Queues the eviction of a cached buffer. Called with the allocator's mutex held.
+pub fn queue_eviction(addr: u64) {
+    let time = now();
+    let mut queue = EVICTIONS.lock();
+    queue.push((addr, time));
+    HAS_EVICTIONS.store(true, Ordering::Release);
+}
+
+/// Records the queued evictions. The recorder's lock is held, and no allocator call is half recorded, so each queued buffer
+/// is cached.
+#[inline]
+pub fn drain_evictions(recorder: &mut Recorder) {
+    if HAS_EVICTIONS.load(Ordering::Acquire) {
+        drain_queue(recorder);
+    }
+}
+
+#[cold]
+fn drain_queue(recorder: &mut Recorder) {
+    let mut queue = EVICTIONS.lock();
+    for (addr, time_nanos) in queue.drain(..) {
+        recorder.evict(addr, time_nanos);
+    }
+    HAS_EVICTIONS.store(false, Ordering::Release);
+}
+
+/// Forgets queued evictions: they belong to an earlier recording.
+pub fn forget_evictions() {
+    EVICTIONS.lock().clear();
+    HAS_EVICTIONS.store(false, Ordering::Release);
+}
+
+/// A thread remembers that many allocations that no array has taken yet. One is usual; an operation with several outputs
+/// or scratch buffers has a few.
+const PENDING: usize = 8;
+
+/// What a thread knows about what it is doing.
+pub struct ThreadNotes {
+    session: Cell<u32>,
+    thread: Cell<ThreadId>,
+    has_python_name: Cell<bool>,
+    /// The primitive that is being evaluated, and its `outputs` vector; 0 outside.
+    pub primitive: Cell<usize>,
+    /// Address of the `std::vector<array>` that the primitive fills.
+    pub outputs: Cell<usize>,
+    /// Stack of the evaluation under way.
+    pub evaluated: Cell<StackId>,
+    /// Stack at which this thread last let go of the GIL inside MLX's extension.
+    pub released: Cell<StackId>,
+    /// Buffer inside the allocator's `free`, and whether the cache took it.
+    pub freeing: Cell<u64>,
+    /// Set by the cache's callback.
+    pub is_recycled: Cell<bool>,
+    pending: [Cell<u64>; PENDING],
+    pending_count: Cell<usize>,
+}
+
+thread_local! {
+    static NOTES: ThreadNotes = const {
+        ThreadNotes {
+            session: Cell::new(0),
+            thread: Cell::new(ThreadId(0)),
+            has_python_name: Cell::new(false),
+            primitive: Cell::new(0),
+            outputs: Cell::new(0),
+            evaluated: Cell::new(StackId(0)),
+            released: Cell::new(StackId(0)),
+            freeing: Cell::new(0),
+            is_recycled: Cell::new(false),
+            pending: [const { Cell::new(0) }; PENDING],
+            pending_count: Cell::new(0),
+        }
+    };
+}
+
+/// This thread's notes.
+#[inline]
+pub fn with_notes<R>(run: impl FnOnce(&ThreadNotes) -> R) -> R {
+    NOTES.with(run)
+}
+
+impl ThreadNotes {
+    /// An allocation that waits for its array. The oldest is forgotten when there are too many: it stays without an owner.
+    #[inline]
+    pub fn push_pending(&self, addr: u64) {
+        let count = self.pending_count.get();
+        if count == PENDING {
+            for at in 1..PENDING {
+                self.pending[at - 1].set(self.pending[at].get());
+            }
+            self.pending[PENDING - 1].set(addr);
+        } else {
+            self.pending[count].set(addr);
+            self.pending_count.set(count + 1);
+        }
+    }
+
+    /// Is that allocation waiting for its array? It no longer is afterwards. 70 % of all `set_data` calls are weak copies
+    /// of arrays that have an owner already: they end here, without a lock.
+    #[inline]
+    pub fn take_pending(&self, addr: u64) -> bool {
+        let count = self.pending_count.get();
+        for at in (0..count).rev() {
+            if self.pending[at].get() == addr {
+                self.pending[at].set(self.pending[count - 1].get());
+                self.pending_count.set(count - 1);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Allocations that waited in vain, at the end of a primitive: scratch memory without an array.
+    #[inline]
+    pub fn drain_pending(&self, mut each: impl FnMut(u64)) {
+        for at in 0..self.pending_count.replace(0) {
+            each(self.pending[at].get());
+        }
+    }
+
+    /// This thread's id in the present recording.
+    #[inline]
+    pub fn thread(&self, recorder: &mut Recorder) -> ThreadId {
+        if self.session.get() == session() && self.has_python_name.get() {
+            return self.thread.get();
+        }
+        self.register(recorder)
+    }
+
+    /// First sight in this recording, or no Python name yet: a thread may allocate before Python knows it.
+    #[cold]
+    fn register(&self, recorder: &mut Recorder) -> ThreadId {
+        let is_new = self.session.replace(session()) != session();
+        let name = python::thread_name();
+        self.has_python_name.set(name.is_some());
+        match name {
+            Some(name) if !is_new => recorder.rename_thread(self.thread.get(), &name),
+            None if !is_new => {}
+            name => {
+                let name = name.unwrap_or_else(linux::thread_name);
+                self.thread.set(recorder.add_thread(linux::thread_id(), &name));
+            }
+        }
+        self.thread.get()
+    }
+}
+
+/// Takes the Python stack for an array that is being built.
+#[inline]
+pub fn capture_built() -> StackId {
+    if CAPTURES.load(Ordering::Relaxed) { StackId(memviz_pyframes::capture()) } else { StackId(0) }
+}
+
+/// Takes the Python stack for a free.
+#[inline]
+pub fn capture_freed() -> StackId {
+    if CAPTURES_FREES.load(Ordering::Relaxed) { StackId(memviz_pyframes::capture()) } else { StackId(0) }
+}

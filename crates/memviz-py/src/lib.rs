@@ -1,0 +1,37 @@
+//! The native module `mlx_memviz._native`: thin classes and functions over the other crates.
+//!
+//! The Python package wraps every name here; nothing in this crate decides anything. Errors are mapped in `errors`.
+
+use pyo3::prelude::*;
+
+mod errors;
+mod events;
+mod oom;
+mod recording;
+mod self_test;
+mod trace;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::errors::{AttachError, MemvizError, TraceError};
+    #[pymodule_export]
+    use super::events::trace_from_events;
+    #[pymodule_export]
+    use super::oom::set_oom_callback;
+    #[pymodule_export]
+    use super::recording::{
+        Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, probe, snapshot_marker, start, stats,
+        step, stop, trace,
+    };
+    #[pymodule_export]
+    use super::self_test::{
+        FRAMES_SELF_TEST, SelfTest, capture, init_frames, matches_public_walk, set_active_threads, shut_down, use_public_walk,
+        walker,
+    };
+    #[pymodule_export]
+    use super::trace::Trace;
+
+    #[pymodule_export]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

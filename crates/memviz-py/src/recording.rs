@@ -1,0 +1,203 @@
+//! Start, stop, marks and counters.
+
+use memviz_agent::options::{Context, Level, Options};
+use memviz_agent::recorder::{PeakNote, Recorder};
+use memviz_agent::session;
+use memviz_trace::{Action, CheckpointKind, Header};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors;
+use crate::trace::Trace;
+
+/// What the loaded MLX looks like, as a dict; raises `AttachError` if it cannot be recorded.
+#[pyfunction]
+pub fn probe<'py>(py: Python<'py>, version: &str) -> PyResult<Bound<'py, PyDict>> {
+    let probe = session::probe(version).map_err(errors::attach)?;
+    let dict = PyDict::new(py);
+    dict.set_item("mlx", &probe.version)?;
+    dict.set_item("layout", format!("{} and later", probe.layout.since))?;
+    dict.set_item("library", &probe.library)?;
+    dict.set_item("backend", probe.allocator.backend)?;
+    dict.set_item("has_cache", probe.allocator.cache.is_some())?;
+    dict.set_item("primitive_classes", probe.primitive_classes)?;
+    let slots = memviz_agent::probe::slots(&probe.library).map_err(errors::attach)?;
+    dict.set_item("slots", slots.len())?;
+    Ok(dict)
+}
+
+fn choice<T: Copy>(option: &str, value: &str, choices: &[(&str, T)]) -> PyResult<T> {
+    choices.iter().find(|(name, _)| *name == value).map(|(_, choice)| *choice).ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        PyValueError::new_err(format!("{option} is {value:?}, expected one of {names:?}"))
+    })
+}
+
+/// Starts recording.
+#[pyfunction]
+#[pyo3(signature = (version, *, max_entries, min_size, context, level, depth, native))]
+pub fn start(
+    version: &str,
+    max_entries: u64,
+    min_size: u64,
+    context: &str,
+    level: &str,
+    depth: u32,
+    native: bool,
+) -> PyResult<()> {
+    let contexts =
+        [("all", Context::All), ("alloc", Context::Alloc), ("state", Context::State), ("none", Context::None)];
+    let context = choice("context", context, &contexts)?;
+    let level = choice("level", level, &[("buffers", Level::Buffers), ("arrays", Level::Arrays)])?;
+    let probe = session::probe(version).map_err(errors::attach)?;
+    session::start(probe, Options { max_entries, min_size, context, level, depth, native }).map_err(errors::attach)
+}
+
+/// Is a recording running?
+#[pyfunction]
+pub fn is_recording() -> bool {
+    session::is_recording()
+}
+
+/// Pointers of MLX that lead to our hooks, read back from memory: 0 unless a recording runs.
+#[pyfunction]
+pub fn hooked_slots(version: &str) -> PyResult<usize> {
+    let probe = session::probe(version).map_err(errors::attach)?;
+    session::hooked_slots(probe).map_err(errors::attach)
+}
+
+/// A recording that has stopped.
+#[pyclass(module = "mlx_memviz._native", frozen)]
+pub struct Stopped {
+    recorder: Recorder,
+}
+
+#[pymethods]
+impl Stopped {
+    /// The trace, with `header` filled in by the package.
+    fn trace(&self, py: Python<'_>, header: &Bound<'_, PyDict>) -> PyResult<Trace> {
+        trace_of(py, memviz_agent::dump::Copied::new(&self.recorder), header, self.recorder.options())
+    }
+
+    /// Counters at its end.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        stats_dict(py, &self.recorder)
+    }
+}
+
+/// Stops, and restores every pointer.
+#[pyfunction]
+pub fn stop() -> PyResult<Stopped> {
+    Ok(Stopped { recorder: session::stop().map_err(errors::attach)? })
+}
+
+/// The trace of the recording that runs.
+#[pyfunction]
+pub fn trace(py: Python<'_>, header: &Bound<'_, PyDict>) -> PyResult<Trace> {
+    session::checkpoint(CheckpointKind::Stop).map_err(errors::attach)?;
+    let (copied, options) = session::with_recorder(|recorder| {
+        (memviz_agent::dump::Copied::new(recorder), *recorder.options())
+    })
+    .map_err(errors::attach)?;
+    trace_of(py, copied, header, &options)
+}
+
+fn trace_of(
+    _py: Python<'_>,
+    copied: memviz_agent::dump::Copied,
+    header: &Bound<'_, PyDict>,
+    options: &Options,
+) -> PyResult<Trace> {
+    let text = |key: &str| -> PyResult<String> { header.get_item(key)?.map_or(Ok(String::new()), |item| item.extract()) };
+    let header = Header {
+        mlx_version: text("mlx")?,
+        backend: text("backend")?,
+        python_version: text("python")?,
+        memviz_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: header.get_item("command")?.map_or(Ok(Vec::new()), |item| item.extract())?,
+        pid: std::process::id(),
+        start_unix_micros: header.get_item("start_unix_micros")?.map_or(Ok(0), |item| item.extract())?,
+        walker: text("walker")?,
+        level: if options.level == Level::Arrays { "arrays" } else { "buffers" }.to_owned(),
+        max_entries: options.max_entries,
+        min_size: options.min_size,
+        depth: options.depth,
+        notes: header.get_item("notes")?.map_or(Ok(Vec::new()), |item| item.extract())?,
+    };
+    #[expect(unsafe_code, reason = "the contract of memviz-agent")]
+    // SAFETY: `_py` proves that the GIL is held.
+    let trace = unsafe { copied.into_trace(header) };
+    Ok(Trace::new(trace))
+}
+
+/// Compares with MLX's counters: (active, cached, mlx_active, mlx_cached) in bytes.
+#[pyfunction]
+pub fn checkpoint() -> PyResult<(u64, u64, u64, u64)> {
+    let point = session::checkpoint(CheckpointKind::User).map_err(errors::attach)?;
+    Ok((point.active, point.cached, point.mlx_active, point.mlx_cached))
+}
+
+/// Ends a step; returns how many there were.
+#[pyfunction]
+pub fn step() -> PyResult<u64> {
+    session::step().map_err(errors::attach)
+}
+
+/// Opens an annotation on this thread.
+#[pyfunction]
+pub fn annotate_begin(name: &str) -> PyResult<()> {
+    session::annotate_begin(name).map_err(errors::attach)
+}
+
+/// Closes the innermost annotation of this thread.
+#[pyfunction]
+pub fn annotate_end() -> PyResult<()> {
+    session::annotate_end().map_err(errors::attach)
+}
+
+/// Writes a `Snapshot` marker.
+#[pyfunction]
+pub fn snapshot_marker() -> PyResult<()> {
+    session::snapshot_marker().map_err(errors::attach)
+}
+
+/// Counters of the recording that runs.
+#[pyfunction]
+pub fn stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    session::with_recorder(|recorder| stats_dict(py, recorder)).map_err(errors::attach)?
+}
+
+fn peak_dict<'py>(py: Python<'py>, peak: PeakNote) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("bytes", peak.bytes)?;
+    dict.set_item("seconds", peak.time_nanos as f64 / 1e9)?;
+    dict.set_item("after_events", peak.index)?;
+    Ok(dict)
+}
+
+fn stats_dict<'py>(py: Python<'py>, recorder: &Recorder) -> PyResult<Bound<'py, PyDict>> {
+    let (totals, counts, by_action) = (recorder.totals(), recorder.counts(), recorder.by_action());
+    let [new, reused] = [by_action[Action::AllocNew as usize].events, by_action[Action::AllocReuse as usize].events];
+    let (active, reserved) = recorder.peaks();
+    let dict = PyDict::new(py);
+    dict.set_item("active", totals.active)?;
+    dict.set_item("cached", totals.cached)?;
+    dict.set_item("reserved", totals.reserved())?;
+    dict.set_item("peak_active", peak_dict(py, active)?)?;
+    dict.set_item("peak_reserved", peak_dict(py, reserved)?)?;
+    dict.set_item("hit_rate", (new + reused > 0).then(|| reused as f64 / (new + reused) as f64))?;
+    let actions = PyDict::new(py);
+    for (action, tally) in Action::ALL.iter().zip(by_action) {
+        actions.set_item(action.name(), (tally.events, tally.bytes))?;
+    }
+    dict.set_item("by_action", actions)?;
+    let recorded = counts.seen.events - counts.dropped.events - counts.filtered.events;
+    dict.set_item("seen", counts.seen.events)?;
+    dict.set_item("recorded", recorded)?;
+    dict.set_item("dropped", counts.dropped.events)?;
+    dict.set_item("filtered", counts.filtered.events)?;
+    dict.set_item("lost", counts.lost)?;
+    dict.set_item("recorder_bytes", recorder.memory_bytes() + memviz_pyframes::memory_bytes())?;
+    Ok(dict)
+}

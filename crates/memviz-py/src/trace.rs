@@ -1,0 +1,86 @@
+//! `Trace` as Python sees it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::{errors, events};
+
+/// A recorded run: immutable.
+#[pyclass(module = "mlx_memviz._native", frozen)]
+pub struct Trace {
+    inner: Arc<memviz_trace::Trace>,
+}
+
+impl Trace {
+    /// Wraps a trace.
+    pub fn new(trace: memviz_trace::Trace) -> Trace {
+        Trace { inner: Arc::new(trace) }
+    }
+}
+
+#[pymethods]
+impl Trace {
+    fn __len__(&self) -> usize {
+        self.inner.events.len()
+    }
+
+    /// Proves the trace's equations; a dict of what was found, or `TraceError`.
+    fn check<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let trace = Arc::clone(&self.inner);
+        let report = py.detach(move || trace.check()).map_err(errors::violation)?;
+        let dict = PyDict::new(py);
+        dict.set_item("events", report.events)?;
+        dict.set_item("checkpoints", report.checkpoints)?;
+        dict.set_item("peak_active", report.peak_active.bytes)?;
+        dict.set_item("peak_reserved", report.peak_reserved.bytes)?;
+        dict.set_item("active", report.end.active)?;
+        dict.set_item("cached", report.end.cached)?;
+        Ok(dict)
+    }
+
+    /// Every event as a dict.
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        events::list(py, &self.inner)
+    }
+
+    /// Buffers that exist after the last event, as dicts.
+    fn live<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        events::live(py, &self.inner)
+    }
+
+    /// Number of events that fell out of the ring.
+    #[getter]
+    fn dropped(&self) -> u64 {
+        self.inner.counts.dropped.events
+    }
+
+    /// Writes a torch snapshot.
+    fn write_torch(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let trace = Arc::clone(&self.inner);
+        py.detach(|| write_torch(&trace, &path))
+    }
+}
+
+/// Into a temporary file beside `path`, then renamed: a full disk leaves what was there.
+fn write_torch(trace: &memviz_trace::Trace, path: &Path) -> PyResult<()> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(name);
+    let result = write_part(trace, &part, path);
+    if result.is_err() {
+        let _nothing_to_remove = std::fs::remove_file(&part);
+    }
+    result
+}
+
+fn write_part(trace: &memviz_trace::Trace, part: &Path, path: &Path) -> PyResult<()> {
+    let file = std::fs::File::create(part).map_err(|error| errors::io(error, path))?;
+    let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
+    memviz_format::torch::write(trace, &mut out).map_err(|error| errors::format(error, path))?;
+    out.flush().map_err(|error| errors::io(error, path))?;
+    std::fs::rename(part, path).map_err(|error| errors::io(error, path))
+}
