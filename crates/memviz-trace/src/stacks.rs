@@ -26,7 +26,7 @@ struct Node {
 }
 
 /// Every distinct stack of a trace. Two stacks have the same id if and only if they have the same frames.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackTable {
     nodes: Vec<Node>,
     frames: Vec<Frame>,

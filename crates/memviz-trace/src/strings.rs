@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::ids::StringId;
 
 /// A set of strings with stable ids in order of first sight. Id 0 is the empty string.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strings {
     by_id: Vec<Box<str>>,
     ids: FxHashMap<Box<str>, StringId>,

@@ -170,7 +170,7 @@ pub enum MarkKind {
 }
 
 /// A recorded run. Fields are public and plain: the trace is data, and nothing in it is kept twice.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
     /// Where, with what and how it was recorded.
     pub header: Header,

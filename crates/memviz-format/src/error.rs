@@ -1,0 +1,74 @@
+//! Why a file could not be written or read.
+
+/// Errors of this crate. Offsets count bytes from the start of the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// The destination refused bytes.
+    #[error("the snapshot could not be written")]
+    Write(#[source] std::io::Error),
+    /// The source refused to give bytes.
+    #[error("the snapshot could not be read")]
+    Read(#[source] std::io::Error),
+    /// A number that readers of the format cannot hold.
+    #[error("event {index}: {what} is {value:#x}; a snapshot holds less than 2^63")]
+    TooLarge {
+        /// Number of the event within the trace.
+        index: usize,
+        /// "address" or "size".
+        what: &'static str,
+        /// The number.
+        value: u64,
+    },
+    /// The file ends within a value.
+    #[error("byte {offset}: the file ends; expected {expected}")]
+    Truncated {
+        /// Where it ends.
+        offset: usize,
+        /// What should have followed.
+        expected: &'static str,
+    },
+    /// Not a pickle, or one that contradicts itself.
+    #[error("byte {offset}: found {found}; expected {expected}")]
+    Syntax {
+        /// Where.
+        offset: usize,
+        /// What is there.
+        found: String,
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// The pickle holds more than plain data.
+    #[error(
+        "byte {offset}: opcode {opcode}: this pickle wants to run code; snapshots hold plain data, so nothing was read"
+    )]
+    RunsCode {
+        /// Where.
+        offset: usize,
+        /// Name of the opcode.
+        opcode: &'static str,
+    },
+    /// The file asks for more memory than allowed.
+    #[error("byte {offset}: more than {limit} {what}; the file is damaged or hostile, or needs a higher limit")]
+    Limit {
+        /// Where.
+        offset: usize,
+        /// What there is too much of.
+        what: &'static str,
+        /// How much is allowed.
+        limit: usize,
+    },
+    /// Not JSON.
+    #[error("the JSON form could not be parsed")]
+    Json(#[source] serde_json::Error),
+    /// A well-formed file that is not a memory snapshot.
+    #[error("{place}: found {found}; expected {expected}")]
+    Content {
+        /// Key or list within the file.
+        place: &'static str,
+        /// What is there.
+        found: String,
+        /// What should be there.
+        expected: &'static str,
+    },
+}
