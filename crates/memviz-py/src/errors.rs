@@ -6,7 +6,12 @@ use pyo3::prelude::*;
 
 create_exception!(mlx_memviz, MemvizError, PyException, "Base of every error that mlx_memviz raises itself.");
 create_exception!(mlx_memviz, AttachError, MemvizError, "Recording was refused; nothing in the process was changed.");
-create_exception!(mlx_memviz, TraceError, MemvizError, "A trace breaks one of its equations, or a file is not a trace.");
+create_exception!(
+    mlx_memviz,
+    TraceError,
+    MemvizError,
+    "A trace breaks one of its equations, or a file is not a trace."
+);
 
 /// A text with its causes: "cannot read x: permission denied".
 fn with_sources(error: &dyn std::error::Error) -> String {

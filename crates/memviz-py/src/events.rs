@@ -35,10 +35,13 @@ impl<'a, 'py> Shared<'a, 'py> {
         if let Some(stack) = self.stacks.get(&id) {
             return Ok(stack.clone());
         }
-        let mut frames: Vec<Frame> = self.trace.stacks.innermost_first(id).map(|id| self.trace.stacks.frame(id)).collect();
+        let mut frames: Vec<Frame> =
+            self.trace.stacks.innermost_first(id).map(|id| self.trace.stacks.frame(id)).collect();
         frames.reverse();
-        let frames: Vec<_> =
-            frames.into_iter().map(|frame| (self.string(frame.file), self.string(frame.function), frame.line)).collect();
+        let frames: Vec<_> = frames
+            .into_iter()
+            .map(|frame| (self.string(frame.file), self.string(frame.function), frame.line))
+            .collect();
         let list = PyList::new(self.py, frames)?;
         self.stacks.insert(id, list.clone());
         Ok(list)
@@ -51,7 +54,8 @@ impl<'a, 'py> Shared<'a, 'py> {
         dict.set_item("requested", event.requested())?;
         dict.set_item("stream", (event.stream != NO_STREAM).then_some(event.stream))?;
         dict.set_item("device", event.device.to_string())?;
-        let thread = self.trace.threads.get(event.thread.index()).map_or(memviz_trace::StringId(0), |thread| thread.name);
+        let thread =
+            self.trace.threads.get(event.thread.index()).map_or(memviz_trace::StringId(0), |thread| thread.name);
         dict.set_item("thread", self.string(thread))?;
         dict.set_item("primitive", self.string(what.primitive))?;
         dict.set_item("is_temporary", what.is_temporary)?;
@@ -66,7 +70,7 @@ impl<'a, 'py> Shared<'a, 'py> {
 pub fn list<'py>(py: Python<'py>, trace: &Trace) -> PyResult<Bound<'py, PyList>> {
     let mut shared = Shared::new(py, trace)?;
     let list = PyList::empty(py);
-    let mut context = trace.context();
+    let mut marks = trace.mark_cursor();
     for (position, event) in trace.events.iter().enumerate() {
         let index = trace.first_index + position as u64;
         let dict = PyDict::new(py);
@@ -74,9 +78,10 @@ pub fn list<'py>(py: Python<'py>, trace: &Trace) -> PyResult<Bound<'py, PyList>>
         dict.set_item("index", index)?;
         dict.set_item("time_us", trace.header.start_unix_micros + event.time_nanos / 1000)?;
         shared.describe(&dict, event)?;
-        let here = context.at(index, event.thread);
-        dict.set_item("step", here.step)?;
-        dict.set_item("annotation", here.annotation.map(|name| trace.strings.get(name)))?;
+        marks.advance_to(index);
+        dict.set_item("step", marks.step())?;
+        let annotation = marks.annotations(event.thread).last();
+        dict.set_item("annotation", annotation.map(|&name| trace.strings.get(name)))?;
         if event.action.is_array() {
             dict.set_item("array", event.slack)?;
         }
@@ -87,7 +92,8 @@ pub fn list<'py>(py: Python<'py>, trace: &Trace) -> PyResult<Bound<'py, PyList>>
 
 /// Every buffer after the last event.
 pub fn live<'py>(py: Python<'py>, trace: &Trace) -> PyResult<Bound<'py, PyList>> {
-    let mut ledger = memviz_trace::Ledger::at_start(trace).map_err(|error| crate::errors::TraceError::new_err(error.to_string()))?;
+    let mut ledger =
+        memviz_trace::Ledger::at_start(trace).map_err(|error| crate::errors::TraceError::new_err(error.to_string()))?;
     for event in &trace.events {
         ledger.apply(event).map_err(|error| crate::errors::TraceError::new_err(error.to_string()))?;
     }
@@ -164,7 +170,8 @@ fn optional<'py, T: for<'a> FromPyObject<'a, 'py>>(dict: &Bound<'py, PyDict>, ke
 fn event_from(dict: &Bound<'_, PyDict>, builder: &mut TraceBuilder, start_micros: &mut Option<u64>) -> PyResult<Event> {
     let name: String = required(dict, "action")?;
     let action = Action::ALL.into_iter().find(|action| action.name() == name);
-    let action = action.ok_or_else(|| PyValueError::new_err(format!("\"action\" is {name:?}, which is none of ours")))?;
+    let action =
+        action.ok_or_else(|| PyValueError::new_err(format!("\"action\" is {name:?}, which is none of ours")))?;
     let micros = optional::<u64>(dict, "time_us")?.unwrap_or(0);
     let start = *start_micros.get_or_insert(micros);
     let (addr, size): (u64, u64) = (required(dict, "address")?, required(dict, "size")?);
@@ -204,7 +211,8 @@ fn stack_from(dict: &Bound<'_, PyDict>, key: &str, builder: &mut TraceBuilder) -
     let frames = optional::<Vec<(String, String, u32)>>(dict, key)?.unwrap_or_default();
     let mut stack = StackId(0);
     for (file, function, line) in frames {
-        let frame = Frame { file: builder.intern(&file), function: builder.intern(&function), line, ..Frame::default() };
+        let frame =
+            Frame { file: builder.intern(&file), function: builder.intern(&function), line, ..Frame::default() };
         let frame = builder.trace.stacks.intern_frame(frame);
         stack = builder.trace.stacks.push(stack, frame);
     }

@@ -21,13 +21,13 @@ mod _native {
     use super::oom::set_oom_callback;
     #[pymodule_export]
     use super::recording::{
-        Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, probe, snapshot_marker, start, stats,
-        step, stop, trace,
+        Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, probe, snapshot_marker, start,
+        stats, step, stop, trace,
     };
     #[pymodule_export]
     use super::self_test::{
-        FRAMES_SELF_TEST, SelfTest, capture, init_frames, matches_public_walk, set_active_threads, shut_down, use_public_walk,
-        walker,
+        FRAMES_SELF_TEST, SelfTest, capture, init_frames, matches_public_walk, set_active_threads, shut_down,
+        use_public_walk, walker,
     };
     #[pymodule_export]
     use super::trace::Trace;

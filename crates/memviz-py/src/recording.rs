@@ -96,10 +96,9 @@ pub fn stop() -> PyResult<Stopped> {
 #[pyfunction]
 pub fn trace(py: Python<'_>, header: &Bound<'_, PyDict>) -> PyResult<Trace> {
     session::checkpoint(CheckpointKind::Stop).map_err(errors::attach)?;
-    let (copied, options) = session::with_recorder(|recorder| {
-        (memviz_agent::dump::Copied::new(recorder), *recorder.options())
-    })
-    .map_err(errors::attach)?;
+    let (copied, options) =
+        session::with_recorder(|recorder| (memviz_agent::dump::Copied::new(recorder), *recorder.options()))
+            .map_err(errors::attach)?;
     trace_of(py, copied, header, &options)
 }
 
@@ -109,7 +108,8 @@ fn trace_of(
     header: &Bound<'_, PyDict>,
     options: &Options,
 ) -> PyResult<Trace> {
-    let text = |key: &str| -> PyResult<String> { header.get_item(key)?.map_or(Ok(String::new()), |item| item.extract()) };
+    let text =
+        |key: &str| -> PyResult<String> { header.get_item(key)?.map_or(Ok(String::new()), |item| item.extract()) };
     let header = Header {
         mlx_version: text("mlx")?,
         backend: text("backend")?,
