@@ -87,13 +87,14 @@ pub fn probe(version: &str) -> Result<Probe, AttachError> {
     drop(bytes);
     let primitive_classes = check_primitives(library, &symbols)?;
     let allocator = probe_allocator(library, &symbols, &layout, version)?;
-    set_originals(library, &allocator)?;
+    set_originals(library, &symbols, &allocator)?;
     Ok(Probe { version: version.to_owned(), layout, library: library.path.clone(), allocator, primitive_classes })
 }
 
 /// Names that are compared with what vtables and objects hold.
 fn is_wanted(name: &str) -> bool {
-    name.starts_with("_ZTVN3mlx4core")
+    plan::planned(name).is_some()
+        || name.starts_with("_ZTVN3mlx4core")
         || name.starts_with("_ZNSt17_Function_handler")
         || (name.starts_with("_ZN")
             && ["Allocator", "eval_cpu", "eval_gpu", "4nameEv"].iter().any(|part| name.contains(part)))
@@ -191,8 +192,8 @@ fn find_cache(library: &Image, symbols: &SymbolTable, object: u64) -> Option<Cac
 }
 
 /// Finds the functions that hooks call. The names of the plan are exported by libmlx, in one signature each.
-fn set_originals(library: &Image, allocator: &AllocatorProbe) -> Result<(), AttachError> {
-    let names = exported_names(library)?;
+fn set_originals(library: &Image, symbols: &SymbolTable, allocator: &AllocatorProbe) -> Result<(), AttachError> {
+    let names = exported_names(library, symbols);
     let named = |wanted: Function| {
         let name = names.get(&wanted).ok_or_else(|| AttachError::MissingSymbol { symbol: format!("{wanted:?}") })?;
         exported(&library.path, name)
@@ -225,18 +226,11 @@ fn set_originals(library: &Image, allocator: &AllocatorProbe) -> Result<(), Atta
     Ok(())
 }
 
-/// Names of the plan's functions as this release spells them, read off libmlx's own slots and exports.
-fn exported_names(library: &Image) -> Result<BTreeMap<Function, String>, AttachError> {
-    let bytes = std::fs::read(&library.path)
-        .map_err(|source| AttachError::Unreadable { path: library.path.clone(), source })?;
-    let symbols = SymbolTable::from_file(&bytes, &|name| plan::planned(name).is_some())?;
-    let mut names = BTreeMap::new();
-    for (name, _) in symbols.with_prefix("_Z") {
-        if let Some(planned) = plan::planned(name) {
-            names.insert(planned.function, name.to_owned());
-        }
-    }
-    Ok(names)
+/// Names of the plan's functions as this release spells them. Parts that the compiler split off ("….cold") are not exported.
+fn exported_names(library: &Image, symbols: &SymbolTable) -> BTreeMap<Function, String> {
+    let named = |(name, _): (&str, u64)| Some((plan::planned(name)?.function, name.to_owned()));
+    let is_exported = |(_, name): &(Function, String)| linux::symbol_of(&library.path, name).is_some();
+    symbols.with_prefix("_Z").filter_map(named).filter(is_exported).collect()
 }
 
 /// Every slot of the plan in libmlx and in the modules linked to it.

@@ -49,6 +49,17 @@ pub struct Owner {
     pub device: Device,
 }
 
+/// An allocation that failed, for observers.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    /// Device it was asked of.
+    pub device: Device,
+    /// Bytes asked for.
+    pub requested: u64,
+    /// Sums at that moment.
+    pub totals: Totals,
+}
+
 /// The recorder's state.
 #[derive(Debug)]
 pub struct Recorder {
@@ -69,6 +80,8 @@ pub struct Recorder {
     marks: Vec<Mark>,
     checkpoints: Vec<Checkpoint>,
     threads: Vec<ThreadNote>,
+    /// Failed allocations that no one was told of yet, the newest 64.
+    failures: Vec<Failure>,
     /// Level `arrays`: the line that built each array, by id.
     arrays: Vec<StackId>,
     /// Names that never move, by address.
@@ -99,6 +112,7 @@ impl Recorder {
             marks: Vec::new(),
             checkpoints: Vec::new(),
             threads: Vec::new(),
+            failures: Vec::new(),
             arrays: vec![StackId(0)],
             static_names: FxHashMap::default(),
             strings: Strings::default(),
@@ -204,8 +218,17 @@ impl Recorder {
         event.action = Action::Oom;
         event.size = requested;
         event.addr = counted;
+        if self.failures.len() == 64 {
+            self.failures.remove(0);
+        }
+        self.failures.push(Failure { device: event.device, requested, totals: self.totals });
         self.totals.active += counted;
         self.push(event);
+    }
+
+    /// Failed allocations since the last call.
+    pub fn take_failures(&mut self) -> Vec<Failure> {
+        std::mem::take(&mut self.failures)
     }
 
     /// A record that changes no sum: markers and array events.

@@ -157,7 +157,7 @@ pub fn trace_from_events(events: Vec<Bound<'_, PyDict>>) -> PyResult<crate::trac
 
 fn required<'py, T: for<'a> FromPyObject<'a, 'py>>(dict: &Bound<'py, PyDict>, key: &str) -> PyResult<T> {
     let item = dict.get_item(key)?.ok_or_else(|| PyValueError::new_err(format!("has no {key:?}")))?;
-    item.extract().map_err(|error| PyValueError::new_err(format!("{key:?}: {}", error.into())))
+    item.extract().map_err(|error: T::Error| PyValueError::new_err(format!("{key:?}: {}", error.into())))
 }
 
 fn optional<'py, T: for<'a> FromPyObject<'a, 'py>>(dict: &Bound<'py, PyDict>, key: &str) -> PyResult<Option<T>> {

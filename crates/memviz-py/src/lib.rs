@@ -22,16 +22,19 @@ mod _native {
     #[pymodule_export]
     use super::recording::{
         Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, probe, snapshot_marker, start,
-        stats, step, stop, trace,
+        stats, step, stop, take_failures, trace,
     };
     #[pymodule_export]
     use super::self_test::{
-        FRAMES_SELF_TEST, SelfTest, capture, init_frames, matches_public_walk, set_active_threads, shut_down,
-        use_public_walk, walker,
+        SelfTest, capture, init_frames, matches_public_walk, set_active_threads, shut_down, use_public_walk, walker,
     };
     #[pymodule_export]
     use super::trace::Trace;
 
+    #[expect(non_upper_case_globals, reason = "Python's name for it")]
     #[pymodule_export]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+    /// Source of the frame walker's self-test; it expects a function `probe`.
+    #[pymodule_export]
+    const FRAMES_SELF_TEST: &str = memviz_pyframes::SELF_TEST_SOURCE;
 }

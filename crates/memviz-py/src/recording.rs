@@ -162,6 +162,16 @@ pub fn snapshot_marker() -> PyResult<()> {
     session::snapshot_marker().map_err(errors::attach)
 }
 
+/// Allocations that failed since the last call: (device, requested, active, cached), sizes in bytes.
+#[pyfunction]
+pub fn take_failures() -> PyResult<Vec<(String, u64, u64, u64)>> {
+    let failures = session::with_recorder(Recorder::take_failures).map_err(errors::attach)?;
+    Ok(failures
+        .into_iter()
+        .map(|failure| (failure.device.to_string(), failure.requested, failure.totals.active, failure.totals.cached))
+        .collect())
+}
+
 /// Counters of the recording that runs.
 #[pyfunction]
 pub fn stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

@@ -5,10 +5,6 @@ use pyo3::types::PyDict;
 
 use crate::errors;
 
-/// Source of the frame walker's self-test; it expects a function `probe`.
-#[expect(non_upper_case_globals, reason = "a constant of the Python module")]
-pub const FRAMES_SELF_TEST: &str = memviz_pyframes::SELF_TEST_SOURCE;
-
 /// Prepares the frame walker for the Python that runs; returns how stacks will be taken.
 #[pyfunction]
 #[pyo3(signature = (*, hexversion, is_free_threaded, is_debug, is_cpython))]

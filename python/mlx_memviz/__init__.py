@@ -1,0 +1,57 @@
+"""Memory profiler for MLX: what uses the memory, which line built it, why it grows.
+
+    import mlx.core as mx
+    import mlx_memviz
+
+    with mlx_memviz.record("run.pickle") as recording:
+        train()
+    print(recording.summary())
+
+The file opens in PyTorch's page, https://docs.pytorch.org/memory_viz. `memviz run script.py` records a program that does
+not know of us. Sizes are bytes everywhere, times are seconds unless a name says otherwise.
+"""
+
+from mlx_memviz import _native
+from mlx_memviz._compat import dump_snapshot, get_memory_events, record_memory_events
+from mlx_memviz._compat import install as _install_names
+from mlx_memviz._native import AttachError, MemvizError, Trace, TraceError
+from mlx_memviz._recording import (
+    Recording,
+    annotate,
+    attach_oom_observer,
+    record,
+    snapshot,
+    start,
+    stats,
+    step,
+    stop,
+)
+
+__version__ = "0.1.0"
+
+if _native.__version__ != __version__:
+    raise ImportError(
+        f"mlx_memviz {__version__} found a native module of version {_native.__version__}; "
+        "reinstall it: pip install --force-reinstall mlx-memviz"
+    )
+
+__all__ = [
+    "AttachError",
+    "MemvizError",
+    "Recording",
+    "Trace",
+    "TraceError",
+    "annotate",
+    "attach_oom_observer",
+    "dump_snapshot",
+    "get_memory_events",
+    "record",
+    "record_memory_events",
+    "snapshot",
+    "start",
+    "stats",
+    "step",
+    "stop",
+]
+
+_install_names()
