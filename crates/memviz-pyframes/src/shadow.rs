@@ -95,10 +95,11 @@ impl Shadow {
         let mut verified = Verified { from: depth + 1, lowest_changed: depth + 1, next: frame };
         let Some(entries) = self.entries.get(..=depth) else { return verified };
         for (i, entry) in entries.iter().enumerate().rev() {
+            // Before the comparison: behind it the compiler takes both for one and loads through the live pointer.
+            let predicted = launder(entry.frame);
             if entry.frame != verified.next {
                 return verified;
             }
-            let predicted = launder(entry.frame);
             // SAFETY: `predicted` equals `next`, which is `frame` or was read from a live frame and is not 0, since no
             // entry's frame is.
             unsafe {
@@ -119,20 +120,25 @@ impl Shadow {
     /// As for [`Shadow::walk`]; the known and the pending frames are alive.
     #[inline(always)]
     unsafe fn update<L: FrameLayout>(&mut self, tree: &mut Tree, known: usize, lowest_changed: usize) -> u32 {
+        let mut node = 0;
         if lowest_changed < known {
             // The nodes above the change depend on it, also those beyond `known`.
             self.entries.truncate(known);
             self.nodes.truncate(known);
-            let mut node = lowest_changed.checked_sub(1).map_or(0, |below| self.nodes[below]);
-            for (entry, memo) in self.entries.iter_mut().zip(&mut self.nodes).skip(lowest_changed) {
+            if lowest_changed > 0 {
+                node = self.nodes[lowest_changed - 1];
+            }
+            let changed = self.entries[lowest_changed..].iter_mut().zip(&mut self.nodes[lowest_changed..]);
+            for (entry, memo) in changed {
                 // SAFETY: a known frame, alive by contract.
                 entry.key = unsafe { key::<L>(entry.frame, &mut tree.codes) };
                 // SAFETY: as above.
                 node = tree.child(node, entry.key, |codes| unsafe { describe_live::<L>(entry.frame, codes) });
                 *memo = node;
             }
+        } else if known > 0 {
+            node = self.nodes[known - 1];
         }
-        let mut node = known.checked_sub(1).map_or(0, |innermost| self.nodes[innermost]);
         if self.pending.is_empty() {
             return node;
         }
