@@ -4,6 +4,7 @@
 
 use pyo3::prelude::*;
 
+mod command;
 mod errors;
 mod events;
 mod oom;
@@ -13,6 +14,8 @@ mod trace;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::command::command;
     #[pymodule_export]
     use super::errors::{AttachError, MemvizError, TraceError};
     #[pymodule_export]
