@@ -24,7 +24,7 @@ mod _native {
     use super::oom::set_oom_callback;
     #[pymodule_export]
     use super::recording::{
-        Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, probe, snapshot_marker, start,
+        Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, layout, probe, snapshot_marker, start,
         stats, step, stop, take_failures, trace,
     };
     #[pymodule_export]
