@@ -25,12 +25,14 @@ wheel: target/build/bin/maturin
 
 target/build/bin/maturin:
 	$(PYTHON) -m venv target/build
-	target/build/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
+	target/build/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' ruff
 
 test: lint arrows rust python fuzz
 
-lint:
+lint: target/build/bin/maturin
 	cargo fmt --all --check
+	target/build/bin/ruff check --quiet
+	target/build/bin/ruff format --quiet --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 

@@ -19,7 +19,9 @@ _SUFFIXES = (".pickle", ".pkl")
 def _checked_path(path) -> pathlib.Path:
     path = pathlib.Path(path)
     if path.suffix not in _SUFFIXES:
-        raise ValueError(f"cannot tell the format of {str(path)!r}: its suffix is {path.suffix!r}, expected one of {_SUFFIXES}")
+        raise ValueError(
+            f"cannot tell the format of {str(path)!r}: its suffix is {path.suffix!r}, expected one of {_SUFFIXES}"
+        )
     return path
 
 
@@ -86,7 +88,9 @@ class Recording:
         """What was recorded: all of it after `stop()`, else up to now."""
         if self._stopped is None:
             if not self._header:
-                raise _native.AttachError("nothing is recorded yet: call start(), or use the recording in a with statement")
+                raise _native.AttachError(
+                    "nothing is recorded yet: call start(), or use the recording in a with statement"
+                )
             return _native.trace(self._header)
         if self._trace is None:
             self._trace = self._stopped.trace(self._header)
