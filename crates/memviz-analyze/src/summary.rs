@@ -245,7 +245,7 @@ fn notes(trace: &Trace, skipped_events: u64) -> Vec<String> {
         notes.push(format!("{} events could not be recorded: sums after them are not exact", counts.lost));
     }
     if skipped_events > 0 {
-        notes.push(format!("{skipped_events} events contradict those before them and were skipped"));
+        notes.push(format!("events skipped because they contradict those before them: {skipped_events}"));
     }
     notes
 }

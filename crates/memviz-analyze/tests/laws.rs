@@ -99,6 +99,42 @@ fn training_loop_is_summarised() {
 }
 
 #[test]
+fn events_that_cannot_be_true_are_skipped_and_reported() {
+    let mut trace = simulate::training(3, 60, false);
+    let sound = Summary::new(&trace);
+    let mut wrong = trace.events[40];
+    wrong.addr = 0xdead_0000;
+    wrong.action = memviz_trace::Action::FreeActiveToOs;
+    trace.events.insert(41, wrong);
+    let summary = Summary::new(&trace);
+    assert!(matches!(&summary.checked, Checked::Violated { violation } if violation.starts_with("event 41 ")));
+    assert_eq!(summary.notes.last().unwrap(), "events skipped because they contradict those before them: 1");
+    assert_eq!(summary.peak_active.active_bytes, sound.peak_active.active_bytes);
+    let rows = top_lines(&trace, &live_at(&trace, trace.events.len()));
+    assert_eq!(rows.iter().map(|row| row.bytes).sum::<u64>(), sound.end.active_bytes);
+}
+
+#[test]
+fn a_ring_that_dropped_events_gives_the_peaks_of_its_window() {
+    let mut trace = simulate::training(4, 60, false);
+    let cut = trace.events.len() / 2;
+    let mut ledger = Ledger::at_start(&trace).unwrap();
+    for event in trace.events.drain(..cut) {
+        ledger.apply(&event).unwrap();
+        trace.counts.dropped.add(if event.action.is_buffer() { event.size } else { 0 });
+    }
+    let start: u64 = ledger.buffers_unsorted().filter(|buffer| !buffer.is_cached).map(|buffer| buffer.size).sum();
+    trace.base.active = ledger.totals().active - start;
+    trace.start = ledger.buffers();
+    trace.first_index = cut as u64;
+    let summary = Summary::new(&trace);
+    assert!(summary.is_window);
+    assert!(summary.peak_active.index >= cut as u64);
+    assert_eq!(summary.peak_active.index, (cut + summary.peak_active.after_events) as u64);
+    assert!(summary.notes.iter().any(|note| note.contains("fell out of the ring")));
+}
+
+#[test]
 fn empty_trace_is_summarised() {
     let trace = Trace::default();
     let summary = Summary::new(&trace);
