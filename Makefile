@@ -25,7 +25,7 @@ wheel: target/build/bin/maturin
 
 target/build/bin/maturin:
 	$(PYTHON) -m venv target/build
-	target/build/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' ruff
+	target/build/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'ruff==0.17.6'
 
 test: lint arrows rust python fuzz
 
@@ -38,6 +38,7 @@ lint: target/build/bin/maturin
 
 arrows:
 	$(PYTHON) ci/arrows.py
+	$(PYTHON) ci/news.py
 
 rust:
 	cargo test --workspace --quiet
