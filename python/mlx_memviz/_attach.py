@@ -1,6 +1,7 @@
 """What happens once, before the first recording of a process: self-tests that decide how, and whether, to record."""
 
 import atexit
+import importlib
 import sys
 import threading
 
@@ -11,9 +12,8 @@ _prepared_for: str | None = None
 
 def mlx_core():
     """The loaded `mlx.core`; imports it if the program has not."""
-    import mlx.core
-
-    return mlx.core
+    # Not `import mlx.core; mlx.core`: while it is being imported, `mlx` has no attribute `core` yet.
+    return importlib.import_module("mlx.core")
 
 
 def prepare() -> str:

@@ -4,6 +4,7 @@
 
 use pyo3::prelude::*;
 
+mod command;
 mod errors;
 mod events;
 mod oom;
@@ -14,6 +15,8 @@ mod trace;
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use super::command::command;
+    #[pymodule_export]
     use super::errors::{AttachError, MemvizError, TraceError};
     #[pymodule_export]
     use super::events::trace_from_events;
@@ -21,7 +24,7 @@ mod _native {
     use super::oom::set_oom_callback;
     #[pymodule_export]
     use super::recording::{
-        Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, probe, snapshot_marker, start,
+        Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, layout, probe, snapshot_marker, start,
         stats, step, stop, take_failures, trace,
     };
     #[pymodule_export]

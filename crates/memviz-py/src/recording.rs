@@ -27,6 +27,22 @@ pub fn probe<'py>(py: Python<'py>, version: &str) -> PyResult<Bound<'py, PyDict>
     Ok(dict)
 }
 
+/// Byte offsets in `ArrayDesc` that are used for a release, by field; raises `AttachError` for a release without a table.
+#[pyfunction]
+pub fn layout<'py>(py: Python<'py>, version: &str) -> PyResult<Bound<'py, PyDict>> {
+    let unknown = || errors::attach(memviz_agent::error::AttachError::UnknownVersion { found: version.to_owned() });
+    let desc = memviz_agent::mlx::layout(version).ok_or_else(unknown)?.desc;
+    let dict = PyDict::new(py);
+    dict.set_item("shape", desc.shape)?;
+    dict.set_item("dtype", desc.dtype)?;
+    dict.set_item("primitive", desc.primitive)?;
+    dict.set_item("status", desc.status)?;
+    dict.set_item("data", desc.data)?;
+    dict.set_item("pad_after_status", desc.pad_after_status)?;
+    dict.set_item("pad_after_tracer", desc.pad_after_tracer)?;
+    Ok(dict)
+}
+
 fn choice<T: Copy>(option: &str, value: &str, choices: &[(&str, T)]) -> PyResult<T> {
     choices.iter().find(|(name, _)| *name == value).map(|(_, choice)| *choice).ok_or_else(|| {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
@@ -110,6 +126,9 @@ fn trace_of(
 ) -> PyResult<Trace> {
     let text =
         |key: &str| -> PyResult<String> { header.get_item(key)?.map_or(Ok(String::new()), |item| item.extract()) };
+    let own_folder = text("own_folder")?;
+    let mut notes: Vec<String> = header.get_item("notes")?.map_or(Ok(Vec::new()), |item| item.extract())?;
+    notes.extend(session::notes());
     let header = Header {
         mlx_version: text("mlx")?,
         backend: text("backend")?,
@@ -123,11 +142,11 @@ fn trace_of(
         max_entries: options.max_entries,
         min_size: options.min_size,
         depth: options.depth,
-        notes: header.get_item("notes")?.map_or(Ok(Vec::new()), |item| item.extract())?,
+        notes,
     };
     #[expect(unsafe_code, reason = "the contract of memviz-agent")]
     // SAFETY: `_py` proves that the GIL is held.
-    let trace = unsafe { copied.into_trace(header) };
+    let trace = unsafe { copied.into_trace(header, &own_folder) };
     Ok(Trace::new(trace))
 }
 

@@ -58,7 +58,7 @@ pub(crate) unsafe fn previous<L: FrameLayout>(frame: Address) -> Address {
     unsafe { load(frame, L::OFFSETS.frame_previous) }
 }
 
-/// What identifies the call site of a frame: never 0 bits of doubt, see [`crate::tree`].
+/// What identifies the call site of a frame, exactly; see [`crate::tree`].
 ///
 /// # Safety
 /// As for [`previous`], and the GIL is held.

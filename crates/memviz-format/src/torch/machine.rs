@@ -206,8 +206,11 @@ impl<'a> Machine<'a> {
         };
         let taken = self.take(length, "the rest of a string")?;
         // Python writes lone surrogates, which are not UTF-8; other readers replace them as well.
-        let text = String::from_utf8_lossy(taken);
-        let value = if self.skims { Value::Skipped } else { self.document.new_str(self.start, text)? };
+        let value = if self.skims {
+            Value::Skipped
+        } else {
+            self.document.new_str(self.start, String::from_utf8_lossy(taken))?
+        };
         self.push(value)
     }
 
@@ -227,10 +230,11 @@ impl<'a> Machine<'a> {
             op::APPEND => self.below(1)?,
             _ => self.below(2)?,
         };
-        let items = self.stack.split_off(floor);
-        let target = self.top()?;
-        let fits = if is_dict { self.set(target, &items)? } else { self.append(target, items)? };
-        if !fits {
+        let lowest = self.marks.last().copied().unwrap_or(0);
+        let Some(&target) = floor.checked_sub(1).filter(|at| *at >= lowest).and_then(|at| self.stack.get(at)) else {
+            return Err(self.wrong_opcode(opcode, "a container on the stack before it"));
+        };
+        if !self.store(target, floor, is_dict)? {
             let expected = if is_dict { "a dict below the pairs" } else { "a list below the items" };
             return Err(self.wrong(format!("opcode {} on {}", op::name(opcode), target.kind()), expected));
         }
@@ -246,23 +250,24 @@ impl<'a> Machine<'a> {
         floor.ok_or_else(|| self.wrong_opcode(self.bytes[self.start], "more values on the stack before it"))
     }
 
-    fn append(&mut self, list: Value, items: Vec<Value>) -> Result<bool, FormatError> {
-        if self.skims {
-            return Ok(matches!(list, Value::Skipped | Value::List(_)));
-        }
-        self.document.charge(self.start, items.len() * size_of::<Value>())?;
-        Ok(self.document.append(list, items))
-    }
-
-    fn set(&mut self, dict: Value, items: &[Value]) -> Result<bool, FormatError> {
-        if !items.len().is_multiple_of(2) {
+    /// Moves the values from `floor` on into a container; false when it is of another kind.
+    fn store(&mut self, target: Value, floor: usize, is_dict: bool) -> Result<bool, FormatError> {
+        let items = &self.stack[floor..];
+        if is_dict && !items.len().is_multiple_of(2) {
             return Err(self.wrong(format!("{} values for a dict", items.len()), "pairs of key and value"));
         }
-        if self.skims {
-            return Ok(matches!(dict, Value::Skipped | Value::Dict(_)));
-        }
-        self.document.charge(self.start, std::mem::size_of_val(items))?;
-        Ok(self.document.set(dict, items.chunks_exact(2).map(|pair| (pair[0], pair[1]))))
+        let fits = if self.skims {
+            matches!((target, is_dict), (Value::Skipped, _) | (Value::Dict(_), true) | (Value::List(_), false))
+        } else {
+            self.document.charge(self.start, size_of_val(items))?;
+            if is_dict {
+                self.document.set(target, items.chunks_exact(2).map(|pair| (pair[0], pair[1])))
+            } else {
+                self.document.append(target, items.iter().copied())
+            }
+        };
+        self.stack.truncate(floor);
+        Ok(fits)
     }
 
     fn collect_list(&mut self, opcode: u8) -> Result<(), FormatError> {
@@ -272,17 +277,15 @@ impl<'a> Machine<'a> {
             op::TUPLE3 => self.below(3)?,
             _ => self.unmark()?,
         };
-        let items = self.stack.split_off(floor);
         let list = if self.skims { Value::Skipped } else { self.document.new_list(self.start)? };
-        self.append(list, items)?;
+        self.store(list, floor, false)?;
         self.push(list)
     }
 
     fn collect_dict(&mut self) -> Result<(), FormatError> {
         let floor = self.unmark()?;
-        let items = self.stack.split_off(floor);
         let dict = if self.skims { Value::Skipped } else { self.document.new_dict(self.start)? };
-        self.set(dict, &items)?;
+        self.store(dict, floor, true)?;
         self.push(dict)
     }
 
