@@ -4,6 +4,7 @@
 
 use pyo3::prelude::*;
 
+mod bench;
 mod errors;
 mod events;
 mod oom;
@@ -13,6 +14,8 @@ mod trace;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::bench::{bench_allocator, bench_nothing, bench_public_capture};
     #[pymodule_export]
     use super::errors::{AttachError, MemvizError, TraceError};
     #[pymodule_export]
