@@ -52,6 +52,7 @@ class Recording:
             "start_unix_micros": time.time_ns() // 1000,
             "walker": _native.walker() or "",
             "notes": [],
+            "own_folder": os.path.dirname(__file__) + os.sep,
         }
         _running = self
         return self

@@ -3,14 +3,15 @@
 //! Two steps, because only the first needs the recorder's lock: copy what changes, then resolve under the GIL.
 #![expect(unsafe_code, reason = "resolves Python code objects under the GIL")]
 
-use memviz_pyframes::Resolver;
+use memviz_pyframes::{CodeId, Resolver};
 use memviz_trace::{
-    Buffer, Checkpoint, Counts, Event, Frame, Header, Mark, StackId, StackTable, Strings, Thread, Totals, Trace,
-    TraceBuilder, What,
+    Buffer, Checkpoint, Counts, Event, Frame, FrameId, Header, Mark, StackId, StackTable, Strings, Thread, Totals,
+    Trace, TraceBuilder, What,
 };
 use rustc_hash::FxHashMap;
 
 use crate::mlx;
+use crate::native::{self, Symboliser};
 use crate::recorder::{Recorder, ThreadNote};
 use crate::whats::NO_DTYPE;
 
@@ -60,11 +61,11 @@ impl Copied {
         }
     }
 
-    /// The trace.
+    /// The trace. Frames of files in `own_folder`, the Python package's, are left out of its stacks.
     ///
     /// # Safety
     /// This thread holds the GIL.
-    pub unsafe fn into_trace(mut self, header: Header) -> Trace {
+    pub unsafe fn into_trace(mut self, header: Header, own_folder: &str) -> Trace {
         let mut builder = TraceBuilder::default();
         builder.trace.strings = self.strings;
         builder.trace.whats = self.whats;
@@ -78,6 +79,9 @@ impl Copied {
             strings: &mut builder.trace.strings,
             known: vec![StackId(u32::MAX); memviz_pyframes::node_count() as usize],
             sites: FxHashMap::default(),
+            native: FxHashMap::default(),
+            symboliser: Symboliser::new(),
+            own_folder,
             depth: self.depth,
         };
         for event in &mut self.events {
@@ -108,19 +112,41 @@ struct Stacks<'a> {
     strings: &'a mut Strings,
     /// By node: the trace's stack, or `u32::MAX` while not known.
     known: Vec<StackId>,
-    sites: FxHashMap<(memviz_pyframes::CodeId, i32), memviz_trace::FrameId>,
+    sites: FxHashMap<(CodeId, i32), Option<FrameId>>,
+    /// Stacks that end in C++ frames, by the recorder's id.
+    native: FxHashMap<u32, StackId>,
+    symboliser: Symboliser,
+    /// Frames of files below that folder are our own and not shown.
+    own_folder: &'a str,
     depth: u32,
 }
 
 impl Stacks<'_> {
     #[inline]
     fn resolve(&mut self, node: StackId) -> StackId {
+        if let Some((caller, addr)) = native::node(node.0) {
+            return self.resolve_native(node.0, caller, addr);
+        }
         match self.known.get(node.index()) {
             Some(&StackId(u32::MAX)) => self.resolve_new(node),
             Some(&known) => known,
             // A node that is younger than the resolver: it cannot be in a copy made before.
             None => StackId(0),
         }
+    }
+
+    /// The innermost C++ frame on top of what called it.
+    fn resolve_native(&mut self, node: u32, caller: u32, addr: u64) -> StackId {
+        if let Some(&known) = self.native.get(&node) {
+            return known;
+        }
+        let caller = self.resolve(StackId(caller));
+        let (file, function) = self.symboliser.name(addr);
+        let (file, function) = (self.strings.intern(&file), self.strings.intern(&function));
+        let frame = self.table.intern_frame(Frame { file, function, is_native: true, ..Frame::default() });
+        let stack = self.table.push(caller, frame);
+        self.native.insert(node, stack);
+        stack
     }
 
     /// Walks to the root and builds back. With a depth, the innermost frames only: outer ones are not shared then.
@@ -135,14 +161,13 @@ impl Stacks<'_> {
                 break;
             }
             let Some(entry) = memviz_pyframes::node(at) else { break };
-            if self.depth == 0 || entry.code != memviz_pyframes::CodeId::NONE {
+            if self.depth == 0 || self.frame(entry.code, entry.lasti).is_some() {
                 path.push((at, entry.code, entry.lasti));
             }
             at = entry.caller;
         }
         for (at, code, lasti) in path.into_iter().rev() {
-            if code != memviz_pyframes::CodeId::NONE {
-                let frame = self.frame(code, lasti);
+            if let Some(frame) = self.frame(code, lasti) {
                 stack = self.table.push(stack, frame);
             }
             if self.depth == 0 {
@@ -153,17 +178,24 @@ impl Stacks<'_> {
         stack
     }
 
-    fn frame(&mut self, code: memviz_pyframes::CodeId, lasti: i32) -> memviz_trace::FrameId {
+    /// The frame of a site, or `None` for one that is not shown.
+    fn frame(&mut self, code: CodeId, lasti: i32) -> Option<FrameId> {
+        if code == CodeId::NONE {
+            return None;
+        }
         if let Some(&frame) = self.sites.get(&(code, lasti)) {
             return frame;
         }
         let site = self.resolver.site(code, lasti);
-        let frame = self.table.intern_frame(Frame {
-            file: self.strings.intern(&site.file),
-            function: self.strings.intern(&site.function),
-            line: site.line,
-            column: site.column,
-            is_native: false,
+        let is_own = !self.own_folder.is_empty() && site.file.starts_with(self.own_folder);
+        let frame = (!is_own).then(|| {
+            self.table.intern_frame(Frame {
+                file: self.strings.intern(&site.file),
+                function: self.strings.intern(&site.function),
+                line: site.line,
+                column: site.column,
+                is_native: false,
+            })
         });
         self.sites.insert((code, lasti), frame);
         frame

@@ -21,6 +21,7 @@ mod hooks;
 pub mod linux;
 mod lock;
 pub mod mlx;
+mod native;
 mod objects;
 pub mod oom;
 pub mod options;

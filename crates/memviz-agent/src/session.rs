@@ -27,7 +27,7 @@ use crate::plan::{Function, PLAN};
 use crate::probe::{self, AllocatorProbe, CacheWords, HookSlot, Probe};
 use crate::recorder::Recorder;
 use crate::state::{self, Switches};
-use crate::{fork, objects, originals, stamp, vtables};
+use crate::{fork, native, objects, originals, stamp, vtables};
 
 static PROBE: OnceLock<Probe> = OnceLock::new();
 
@@ -74,6 +74,9 @@ pub fn start(probe: &'static Probe, options: Options) -> Result<(), AttachError>
     let mut installed = INSTALLED.lock();
     if installed.is_some() {
         return Err(AttachError::AlreadyRecording);
+    }
+    if options.native {
+        native::prepare();
     }
     let slots = probe::slots(&probe.library)?;
     let mut new = Installed { load_count: linux::load_count(), level: options.level, ..Installed::default() };
@@ -348,6 +351,13 @@ pub fn snapshot_marker() -> Result<(), AttachError> {
             ..memviz_trace::Event::default()
         });
     })
+}
+
+/// What a trace should tell about the hooks, one sentence each.
+pub fn notes() -> Vec<String> {
+    let refused = vtables::refused();
+    let note = || format!("{refused} primitive classes could not be hooked; temporaries inside them lack a line");
+    (refused > 0).then(note).into_iter().collect()
 }
 
 /// Slots that hold one of our functions, as read back from memory: 0 when nothing is installed.

@@ -10,6 +10,7 @@ use memviz_trace::{StackId, ThreadId};
 
 use crate::linux;
 use crate::lock::{Guard, Lock};
+use crate::native;
 use crate::python;
 use crate::recorder::Recorder;
 
@@ -246,10 +247,17 @@ impl ThreadNotes {
     }
 }
 
-/// Takes the Python stack for an array that is being built.
+/// Takes the stack for an array that is being built: the Python frames and, on request, MLX's below them.
 #[inline]
 pub fn capture_built() -> StackId {
-    if CAPTURES.load(Ordering::Relaxed) { StackId(memviz_pyframes::capture()) } else { StackId(0) }
+    if !CAPTURES.load(Ordering::Relaxed) {
+        return StackId(0);
+    }
+    match memviz_pyframes::capture() {
+        0 => StackId(0),
+        python if RECORDS_NATIVE.load(Ordering::Relaxed) => StackId(native::capture(python)),
+        python => StackId(python),
+    }
 }
 
 /// Takes the Python stack for a free.

@@ -1,1 +1,30 @@
-//! placeholder
+//! Answers about a recorded MLX run: pure functions of a [`memviz_trace::Trace`].
+//!
+//! [`find_peaks`] says when memory was highest, [`live_at`] what was active then, [`top_lines`] which lines of the program
+//! it belongs to, and [`Summary`] puts these together for the end of a run. [`UserLines`] decides which frame of a stack is
+//! "the line" that a user wants to read.
+//!
+//! A trace that contradicts itself is still answered: events that cannot be true are skipped and counted, and the summary
+//! carries the first violation. Not here: files (`memviz-format`), text for terminals (`memviz-cli`).
+//!
+//! ```
+//! use memviz_analyze::{find_peaks, live_at, top_lines};
+//! use memviz_trace::{Action, Event, TraceBuilder};
+//!
+//! let mut builder = TraceBuilder::default();
+//! builder.push(Event { action: Action::AllocNew, addr: 0x1000, size: 64, ..Event::default() });
+//! builder.push(Event { action: Action::FreeActiveToOs, addr: 0x1000, size: 64, ..Event::default() });
+//! let trace = builder.finish();
+//! let peak = find_peaks(&trace).active;
+//! assert_eq!((peak.after_events, peak.active_bytes), (1, 64));
+//! let lines = top_lines(&trace, &live_at(&trace, peak.after_events));
+//! assert_eq!(lines[0].bytes, 64);
+//! ```
+
+mod lines;
+mod peak;
+mod summary;
+
+pub use lines::{FrameClass, UserLines};
+pub use peak::{LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, live_at, top_lines};
+pub use summary::{ActionTotal, Checked, EventCounts, Rest, SUMMARY_SCHEMA, Summary, Written};

@@ -2,9 +2,21 @@
 //!
 //! [`torch`] writes what PyTorch's memory_viz page and `torch.cuda._memory_viz` read, and reads it back without running
 //! code. Needs a [`memviz_trace::Trace`]; does not open files, does not analyse, does not record.
+//!
+//! ```
+//! use memviz_format::torch::{self, Limits};
+//! use memviz_trace::{Action, Event, TraceBuilder};
+//!
+//! let mut builder = TraceBuilder::default();
+//! builder.push(Event { action: Action::AllocNew, addr: 0x1000, size: 64, ..Event::default() });
+//! let trace = builder.finish();
+//! let mut file = Vec::new();
+//! torch::write(&trace, &mut file)?;
+//! assert_eq!(torch::read(&file, &Limits::default())?, trace);
+//! # Ok::<(), memviz_format::FormatError>(())
+//! ```
 
 mod error;
-#[allow(dead_code, reason = "the reader needs the rest")]
 mod packed;
 pub mod torch;
 

@@ -110,6 +110,9 @@ fn trace_of(
 ) -> PyResult<Trace> {
     let text =
         |key: &str| -> PyResult<String> { header.get_item(key)?.map_or(Ok(String::new()), |item| item.extract()) };
+    let own_folder = text("own_folder")?;
+    let mut notes: Vec<String> = header.get_item("notes")?.map_or(Ok(Vec::new()), |item| item.extract())?;
+    notes.extend(session::notes());
     let header = Header {
         mlx_version: text("mlx")?,
         backend: text("backend")?,
@@ -123,11 +126,11 @@ fn trace_of(
         max_entries: options.max_entries,
         min_size: options.min_size,
         depth: options.depth,
-        notes: header.get_item("notes")?.map_or(Ok(Vec::new()), |item| item.extract())?,
+        notes,
     };
     #[expect(unsafe_code, reason = "the contract of memviz-agent")]
     // SAFETY: `_py` proves that the GIL is held.
-    let trace = unsafe { copied.into_trace(header) };
+    let trace = unsafe { copied.into_trace(header, &own_folder) };
     Ok(Trace::new(trace))
 }
 

@@ -31,8 +31,10 @@ struct Entry {
 /// One thread's last stack.
 pub(crate) struct Shadow {
     entries: Vec<Entry>,
-    /// As long as `entries`.
+    /// As long as `entries`: the node of the keys up to there.
     nodes: Vec<u32>,
+    /// How many entries are valid. The vectors only grow, so that the loops have slices to fill and no checks.
+    len: usize,
     /// Hash of a frame's address to its depth when last seen.
     hints: Box<[u32; HINTS]>,
     /// Frames of the capture in progress that are not in `entries`, innermost first.
@@ -51,7 +53,7 @@ struct Verified {
 
 impl Shadow {
     fn new() -> Shadow {
-        Shadow { entries: Vec::new(), nodes: Vec::new(), hints: Box::new([0; HINTS]), pending: Vec::new() }
+        Shadow { entries: Vec::new(), nodes: Vec::new(), len: 0, hints: Box::new([0; HINTS]), pending: Vec::new() }
     }
 
     /// The node of the stack whose innermost frame is `innermost`.
@@ -93,12 +95,13 @@ impl Shadow {
     #[inline(always)]
     unsafe fn verify<L: FrameLayout>(&self, tree: &mut Tree, frame: Address, depth: usize) -> Verified {
         let mut verified = Verified { from: depth + 1, lowest_changed: depth + 1, next: frame };
-        let Some(entries) = self.entries.get(..=depth) else { return verified };
+        let Some(entries) = self.entries.get(..=depth).filter(|_| depth < self.len) else { return verified };
         for (i, entry) in entries.iter().enumerate().rev() {
+            // Before the comparison: behind it the compiler takes both for one and loads through the live pointer.
+            let predicted = launder(entry.frame);
             if entry.frame != verified.next {
                 return verified;
             }
-            let predicted = launder(entry.frame);
             // SAFETY: `predicted` equals `next`, which is `frame` or was read from a live frame and is not 0, since no
             // entry's frame is.
             unsafe {
@@ -119,35 +122,51 @@ impl Shadow {
     /// As for [`Shadow::walk`]; the known and the pending frames are alive.
     #[inline(always)]
     unsafe fn update<L: FrameLayout>(&mut self, tree: &mut Tree, known: usize, lowest_changed: usize) -> u32 {
-        if lowest_changed < known {
-            // The nodes above the change depend on it, also those beyond `known`.
-            self.entries.truncate(known);
-            self.nodes.truncate(known);
-            let mut node = lowest_changed.checked_sub(1).map_or(0, |below| self.nodes[below]);
-            for (entry, memo) in self.entries.iter_mut().zip(&mut self.nodes).skip(lowest_changed) {
-                // SAFETY: a known frame, alive by contract.
-                entry.key = unsafe { key::<L>(entry.frame, &mut tree.codes) };
-                // SAFETY: as above.
-                node = tree.child(node, entry.key, |codes| unsafe { describe_live::<L>(entry.frame, codes) });
-                *memo = node;
-            }
+        // The nodes above a change depend on it, also those beyond `known`.
+        if lowest_changed < known || !self.pending.is_empty() {
+            self.len = known;
         }
-        let mut node = known.checked_sub(1).map_or(0, |innermost| self.nodes[innermost]);
+        let mut node = match lowest_changed.min(known) {
+            0 => 0,
+            unchanged => self.nodes[unchanged - 1],
+        };
+        let changed = lowest_changed.min(known)..known;
+        for (entry, memo) in self.entries[changed.clone()].iter_mut().zip(&mut self.nodes[changed]) {
+            // SAFETY: a known frame, alive by contract.
+            entry.key = unsafe { key::<L>(entry.frame, &mut tree.codes) };
+            // SAFETY: as above.
+            node = tree.child(node, entry.key, |codes| unsafe { describe_live::<L>(entry.frame, codes) });
+            *memo = node;
+        }
         if self.pending.is_empty() {
             return node;
         }
-        self.entries.truncate(known);
-        self.nodes.truncate(known);
-        for &frame in self.pending.iter().rev() {
+        self.make_room(known + self.pending.len());
+        let room = self.entries[known..].iter_mut().zip(&mut self.nodes[known..]);
+        for ((entry, memo), &frame) in room.zip(self.pending.iter().rev()) {
             // SAFETY: a pending frame, alive by contract.
             let key = unsafe { key::<L>(frame, &mut tree.codes) };
             // SAFETY: as above.
             node = tree.child(node, key, |codes| unsafe { describe_live::<L>(frame, codes) });
-            self.hints[hint(frame)] = self.entries.len() as u32;
-            self.entries.push(Entry { frame, key });
-            self.nodes.push(node);
+            (*entry, *memo) = (Entry { frame, key }, node);
+            self.hints[hint(frame)] = self.len as u32;
+            self.len += 1;
         }
         node
+    }
+
+    #[inline(always)]
+    fn make_room(&mut self, len: usize) {
+        if self.entries.len() < len {
+            self.grow(len);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, len: usize) {
+        let len = len.next_power_of_two().max(64);
+        self.entries.resize(len, Entry { frame: 0, key: 0 });
+        self.nodes.resize(len, 0);
     }
 
     fn memory_bytes(&self) -> usize {

@@ -7,7 +7,7 @@
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::gil::holds_gil;
 use crate::shadow::Shadows;
@@ -52,9 +52,31 @@ pub(crate) unsafe fn with_tables<R>(use_tables: impl FnOnce(&mut Tables) -> R) -
     unsafe { if IS_FREE_THREADED.load(Ordering::Relaxed) { with_lock(use_tables) } else { with_gil(use_tables) } }
 }
 
-/// Says which of the two locks guards the tables; before anything uses them.
+/// Says which of the two locks guards the tables; once, before anything uses them.
 pub(crate) fn set_free_threaded(is_free_threaded: bool) {
-    IS_FREE_THREADED.store(is_free_threaded, Ordering::Release);
+    if is_free_threaded && !IS_FREE_THREADED.swap(true, Ordering::AcqRel) {
+        // SAFETY: the handlers live as long as this library, which is never unloaded.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
+    }
+}
+
+/// The lock while its process forks: a child in which another thread held it would wait for ever.
+struct HeldForFork(UnsafeCell<Option<MutexGuard<'static, ()>>>);
+
+// SAFETY: only a forking thread touches the cell, while it holds the lock whose guard is inside.
+unsafe impl Sync for HeldForFork {}
+
+static HELD_FOR_FORK: HeldForFork = HeldForFork(UnsafeCell::new(None));
+
+extern "C" fn before_fork() {
+    let guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: this thread holds the lock, so no other forking thread is here.
+    unsafe { *HELD_FOR_FORK.0.get() = Some(guard) };
+}
+
+extern "C" fn after_fork() {
+    // SAFETY: runs on the thread of `before_fork` (in the child: on its copy), which still holds the lock.
+    drop(unsafe { (*HELD_FOR_FORK.0.get()).take() });
 }
 
 /// Bytes held by the tables of this crate; on a thread without the GIL, as of the last time it was asked with it.

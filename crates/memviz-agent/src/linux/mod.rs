@@ -194,6 +194,66 @@ pub fn thread_name() -> String {
     CStr::from_bytes_until_nul(&name).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// Registers of the calling frame, as an unwinder starts from them, with an address inside the caller.
+#[inline(always)]
+pub fn unwind_registers() -> (u64, framehop::UnwindRegsNative) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let (ip, sp, bp): (u64, u64, u64);
+        // SAFETY: reads three registers.
+        unsafe {
+            std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) ip, out(reg) sp, out(reg) bp, options(nomem, nostack));
+        }
+        (ip, framehop::UnwindRegsNative::new(ip, sp, bp))
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let (ip, lr, sp, fp): (u64, u64, u64, u64);
+        // SAFETY: reads four registers.
+        unsafe {
+            std::arch::asm!("adr {}, .", "mov {}, lr", "mov {}, sp", "mov {}, fp", out(reg) ip, out(reg) lr, out(reg) sp, out(reg) fp, options(nomem, nostack));
+        }
+        (ip, framehop::UnwindRegsNative::new(lr, sp, fp))
+    }
+}
+
+/// The word at an address of this thread's own stack, or `None` outside of it.
+#[inline]
+pub fn read_own_stack(addr: u64) -> Option<u64> {
+    let here = (&raw const addr) as u64;
+    if addr % 8 != 0 || addr < here || addr.checked_add(8)? > stack_end() {
+        return None;
+    }
+    // SAFETY: aligned, and between this frame and the end of the thread's stack, which is mapped and its own.
+    Some(unsafe { *(addr as *const u64) })
+}
+
+/// End of this thread's stack, asked of pthreads once a thread.
+fn stack_end() -> u64 {
+    thread_local! {
+        static END: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    }
+    END.with(|end| {
+        if end.get() == 0 {
+            end.set(ask_stack_end());
+        }
+        end.get()
+    })
+}
+
+fn ask_stack_end() -> u64 {
+    let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+    let (mut base, mut size) = (std::ptr::null_mut(), 0);
+    // SAFETY: the attributes are initialised by the first call if it succeeds, read by the second and destroyed once.
+    unsafe {
+        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) == 0 {
+            libc::pthread_attr_getstack(attributes.as_ptr(), &mut base, &mut size);
+            libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        }
+    }
+    base as u64 + size as u64
+}
+
 /// Registers functions to be called around `fork`: before it, and after it in the parent and in the child.
 pub fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     unsafe extern "C" {

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::pickler::{ListBatch, Memo, Pickler};
 use super::scan::Scan;
+use super::segments::own_frame;
 use super::shared::Shared;
 use super::words::Word;
 
@@ -119,7 +120,7 @@ impl EntryWriter<'_, '_, '_> {
             }
             Action::FreeCacheToOs => self.segment(Word::SegmentFree, event, stack_of(event.triggered, event.built)),
             Action::Oom => self.oom(event, marks),
-            Action::Snapshot => self.snapshot(event, event.size),
+            Action::Snapshot => self.snapshot(event, event.size, "snapshot"),
             _ => {}
         }
     }
@@ -219,11 +220,12 @@ impl EntryWriter<'_, '_, '_> {
 
     /// The marker that PyTorch writes when a snapshot is taken. Pages before July 2026 fail on categories when no entry
     /// has the category "unknown"; this one does.
-    pub(super) fn snapshot(&mut self, event: &Event, active: u64) {
+    pub(super) fn snapshot(&mut self, event: &Event, active: u64, text: &str) {
         let event = Event { action: Action::Snapshot, ..*event };
         self.time = None;
         self.open(Word::Snapshot, &event, active);
-        self.frames(StackId(0));
+        self.pickler.word(Word::Frames);
+        own_frame(self.pickler, text);
         self.context();
         self.pickler.word(Word::UserMetadata);
         self.pickler.word(Word::Empty);

@@ -29,7 +29,7 @@ pub(super) fn write(pickler: &mut Pickler<'_>, shared: &mut Shared<'_>, scan: &S
             let buffer = Buffer { addr, size, is_cached, device: Device(0), ..Buffer::default() };
             open(pickler, &mut list, &buffer, scan.main);
             block(pickler, &buffer);
-            before_frames(pickler);
+            own_frame(pickler, BEFORE);
             pickler.word(Word::UserMetadata);
             pickler.shared(if is_cached { "cached before the recording" } else { "active before the recording" });
             close(pickler);
@@ -91,11 +91,12 @@ fn close(pickler: &mut Pickler<'_>) {
     pickler.end_dict();
 }
 
-fn before_frames(pickler: &mut Pickler<'_>) {
-    pickler.list([BEFORE], |pickler, name| {
+/// A frame list that says what no stack can say.
+pub(super) fn own_frame(pickler: &mut Pickler<'_>, text: &str) {
+    pickler.list([text], |pickler, text| {
         pickler.begin_dict();
         pickler.word(Word::Name);
-        pickler.shared(name);
+        pickler.shared(text);
         pickler.word(Word::Filename);
         pickler.shared("mlx_memviz");
         pickler.word(Word::Line);

@@ -106,7 +106,7 @@ fn device(
     }
     let active = alive.active_bytes(home) + if home == scan.main { trace.base.active.min(1 << 61) } else { 0 };
     let last = Event { time_nanos: extras::end_nanos(trace), stream: NO_STREAM, ..Event::default() };
-    writer.snapshot(&last, active);
+    writer.snapshot(&last, active, "end of the recording");
     let EntryWriter { pickler, list, entries, .. } = writer;
     pickler.end_list(list);
     Ok(entries)

@@ -1,7 +1,8 @@
 """Nanoseconds per capture, above an empty hook called from the same Python code: fast walk, public walk, GIL test.
 
 Other processes may share the machine, so: short bursts in thread CPU time, all modes interleaved in every round, the
-paired difference with the empty hook of the same round, median over the rounds.
+paired difference with the empty hook of the same round, median over the rounds. A virtual machine may change its
+speed by half within seconds, so the lower quartile stands beside it.
 
     PYFRAMES_PROBE=target/release/examples/libpyframes_probe.so python bench.py [ROUNDS [DEPTH...]]
 """
@@ -71,7 +72,7 @@ SCENARIOS = {
 
 
 def measure(run, depth):
-    """Median over rounds of the difference with the empty hook, by mode."""
+    """Differences with the empty hook by mode, sorted."""
     rounds = []
     for _ in range(ROUNDS):
         taken = {}
@@ -79,18 +80,20 @@ def measure(run, depth):
             probe.lib.probe_mode(number)
             taken[mode] = run(depth)
         rounds.append({mode: taken[mode] - taken["nothing"] for mode in MODES})
-    return {mode: sorted(r[mode] for r in rounds)[ROUNDS // 2] for mode in MODES}
+    return {mode: sorted(r[mode] for r in rounds) for mode in MODES}
 
 
 def main():
     gc.disable()
-    print(f"{sys.version.split()[0]}: {walker}; {ROUNDS} rounds; ns per capture (median)")
-    print(f"{'':20}{'depth':>6}{'fast':>9}{'public':>9}{'ratio':>7}{'gil':>7}")
+    print(f"{sys.version.split()[0]}: {walker}; {ROUNDS} rounds; ns per capture: median, lower quartile")
+    print(f"{'':20}{'depth':>6}{'fast':>16}{'public':>16}{'ratio':>7}{'gil':>14}")
     for name, run in SCENARIOS.items():
         for depth in DEPTHS:
             ns = measure(run, depth)
-            ratio = ns["public"] / max(ns["fast"], 0.1)
-            print(f"{name:20}{depth:6}{ns['fast']:9.1f}{ns['public']:9.1f}{ratio:6.1f}x{ns['gil']:7.1f}")
+            median = {mode: values[ROUNDS // 2] for mode, values in ns.items()}
+            text = {mode: f"{median[mode]:8.1f}{values[ROUNDS // 4]:8.1f}" for mode, values in ns.items()}
+            ratio = median["public"] / max(median["fast"], 0.1)
+            print(f"{name:20}{depth:6}{text['fast']}{text['public']}{ratio:6.1f}x{text['gil']}")
 
 
 def bare(run):

@@ -40,6 +40,24 @@ for mode in (1, 2):
     assert len(set(ids)) == 1 and other not in ids, (ids, other)
 
 
+# Offsets beyond 2^18 code units do not fit the packed key of 3.10.
+LONG = 140_000
+names = {"hit": hit, "last": probe.lib.probe_last, "ids": []}
+source = "x = 0\n" * LONG + "hit(); ids.append(last())\n" * 2
+long_code = compile(source, "long.py", "exec")
+for mode in (1, 2):
+    probe.lib.probe_mode(mode)
+    names["ids"].clear()
+    exec(long_code, names)
+    exec(long_code, names)
+    first, second, first_again, second_again = names["ids"]
+    assert [probe.site(node)[2] for node in (first, second)] == [LONG + 1, LONG + 2]
+    assert first != second, "two lines, two ids"
+    assert probe.stack(first)[0] == probe.stack(first_again)[0]
+    assert probe.stack(second)[0] == probe.stack(second_again)[0]
+print("long code ok")
+
+
 # A pending exception and the column survive resolving.
 def columns():
     return (1, hit())

@@ -1,0 +1,76 @@
+//! Flags, and nothing but flags: each subcommand's `Args` turn into its plan here. Only this file and `run_args` know clap.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::plan::DoctorPlan;
+use crate::run_args::RunArgs;
+
+/// Memory profiler for MLX: what uses the memory, and which line made it.
+#[derive(Debug, Parser)]
+#[command(name = "memviz", version, max_term_width = 100, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memviz run train.py --epochs 1     record a script, print what held the memory at its peak
+  memviz doctor                      would attaching work with this Python and this MLX?
+  memviz check memviz-train-1.pickle prove that a recording agrees with MLX's own counters";
+
+/// One variant per subcommand.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Record a Python program and print a summary at its end
+    Run(RunArgs),
+    /// Say what is installed and whether attaching would work
+    Doctor(DoctorArgs),
+    /// Prove the equations of a recording, or print the first one that does not hold
+    Check(CheckArgs),
+}
+
+const DOCTOR_EXAMPLES: &str = "\
+Exit code: 0 attaching works, 1 it would be refused, 2 error
+
+Examples:
+  memviz doctor                      Python, MLX, back end, and what was probed
+  memviz doctor --json               the same for a bug report or a script
+  memviz doctor && memviz run a.py   record only where attaching works";
+
+/// Flags of `doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_EXAMPLES)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl DoctorArgs {
+    pub(crate) fn plan(self) -> DoctorPlan {
+        DoctorPlan { json: self.json }
+    }
+}
+
+const CHECK_EXAMPLES: &str = "\
+Exit code: 0 all equations hold, 1 one does not, 2 the file cannot be read
+
+Examples:
+  memviz check run.pickle            every event, and every checkpoint against MLX's counters
+  memviz check run.pickle --json     the same for a script
+  memviz check run.pickle && echo ok fail a build on a recording that does not add up";
+
+/// Flags of `check`.
+#[derive(Debug, Args)]
+#[command(after_help = CHECK_EXAMPLES)]
+pub(crate) struct CheckArgs {
+    /// A recording
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,121 @@
+//! What a command line asks for, as plain data: the Python package carries out `run` and `doctor` from these.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What became of a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was carried out: the exit code.
+    Exit(i32),
+    /// A program is to be recorded, in a Python process.
+    Run(RunPlan),
+    /// The surroundings are to be probed, in a Python process.
+    Doctor(DoctorPlan),
+}
+
+/// The program to record, as Python would be told it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// `script.py`, or `-` for standard input.
+    Script {
+        /// As it was typed.
+        path: PathBuf,
+    },
+    /// `-m name`.
+    Module {
+        /// Dotted name.
+        name: String,
+    },
+    /// `-c text`.
+    Code {
+        /// Source text.
+        text: String,
+    },
+}
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// Buffers of the allocator.
+    #[default]
+    Buffers,
+    /// Arrays as well.
+    Arrays,
+}
+
+impl Level {
+    /// Every level.
+    pub const ALL: [Level; 2] = [Level::Buffers, Level::Arrays];
+
+    /// As the flag and the Python API spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Buffers => "buffers",
+            Level::Arrays => "arrays",
+        }
+    }
+}
+
+/// For which events stacks are kept, as `torch.cuda.memory._record_memory_history` has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Context {
+    /// Allocations and frees.
+    #[default]
+    All,
+    /// Allocations.
+    Alloc,
+    /// Buffers alive at the end.
+    State,
+    /// None.
+    None,
+}
+
+impl Context {
+    /// Every context.
+    pub const ALL: [Context; 4] = [Context::All, Context::Alloc, Context::State, Context::None];
+
+    /// As the flag and the Python API spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Context::All => "all",
+            Context::Alloc => "alloc",
+            Context::State => "state",
+            Context::None => "none",
+        }
+    }
+}
+
+/// `memviz run`: record a program from its first line to its last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunPlan {
+    /// The program.
+    pub what: Program,
+    /// Its arguments, untouched.
+    pub args: Vec<OsString>,
+    /// Where the recording goes; `None` is `memviz-<script stem>-<pid>.pickle` in the current folder.
+    pub output: Option<PathBuf>,
+    /// Capacity of the ring, 0 for no limit.
+    pub max_entries: u64,
+    /// Events of smaller buffers are summed up, not kept; bytes.
+    pub min_size: u64,
+    /// What is recorded.
+    pub level: Level,
+    /// Innermost frames kept of a stack, 0 for all.
+    pub depth: u32,
+    /// Stacks of machine code as well.
+    pub native: bool,
+    /// For which events stacks are kept.
+    pub context: Context,
+    /// No summary.
+    pub quiet: bool,
+    /// Summary as JSON.
+    pub json: bool,
+}
+
+/// `memviz doctor`: would attaching work here, and why not?
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DoctorPlan {
+    /// Findings as JSON.
+    pub json: bool,
+}
