@@ -4,6 +4,7 @@
 
 use pyo3::prelude::*;
 
+mod bench;
 mod command;
 mod errors;
 mod events;
@@ -14,6 +15,8 @@ mod trace;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::bench::{bench_allocator, bench_nothing, bench_public_capture};
     #[pymodule_export]
     use super::command::command;
     #[pymodule_export]
