@@ -27,8 +27,8 @@ mod _native {
     use super::oom::set_oom_callback;
     #[pymodule_export]
     use super::recording::{
-        Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, layout, probe, snapshot_marker, start,
-        stats, step, stop, take_failures, trace,
+        Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, layout, probe, snapshot_marker,
+        start, stats, step, stop, take_failures, trace,
     };
     #[pymodule_export]
     use super::self_test::{
