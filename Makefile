@@ -25,7 +25,7 @@ wheel: target/build/bin/maturin
 
 target/build/bin/maturin:
 	$(PYTHON) -m venv target/build
-	target/build/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'ruff==0.17.6'
+	target/build/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'ruff==0.17.6' 'pytest>=8,<10' 'tomli; python_version<"3.11"'
 
 test: lint arrows rust python fuzz
 
@@ -45,7 +45,7 @@ rust:
 	cargo test --workspace --quiet --release
 
 python: wheel
-	$(PYTHON) tests/run.py
+	target/build/bin/python tests/run.py
 
 fuzz:
 	ci/fuzz_short.sh $(FUZZ_SECONDS)
@@ -54,7 +54,7 @@ bench: $(DEMO)/.ready
 	$(DEMO)/bin/python -m mlx_memviz.bench --write benches/RESULTS.md
 
 soak: wheel
-	$(PYTHON) tests/run.py --soak
+	target/build/bin/python tests/run.py --soak
 	ci/fuzz_short.sh 600
 
 clean:

@@ -20,7 +20,11 @@ def git(*arguments: str) -> str:
 def main() -> int:
     fragments = sorted(path.name for path in (ROOT / "news").glob("*.md"))
     pattern = re.compile(rf"[a-z0-9-]+\.({'|'.join(KINDS)})\.md")
-    wrong = [f"news/{name}: expected <slug>.<kind>.md with a kind of {KINDS}" for name in fragments if not pattern.fullmatch(name)]
+    wrong = [
+        f"news/{name}: expected <slug>.<kind>.md with a kind of {KINDS}"
+        for name in fragments
+        if not pattern.fullmatch(name)
+    ]
     tag = git("describe", "--tags", "--abbrev=0")
     since = [f"{tag}..HEAD"] if tag else ["HEAD"]
     if git("log", "--oneline", "-1", *since, "--", "crates", "python") and not fragments:

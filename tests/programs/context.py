@@ -33,5 +33,6 @@ def facts_for(context) -> dict:
 
 
 harness.finish(
-    line=harness.marked_line(__file__, "kept"), **{str(context): facts_for(context) for context in ("all", "alloc", "state", None)}
+    line=harness.marked_line(__file__, "kept"),
+    **{str(context): facts_for(context) for context in ("all", "alloc", "state", None)},
 )
