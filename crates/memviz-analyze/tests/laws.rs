@@ -4,7 +4,7 @@
 mod simulate;
 
 use memviz_analyze::{Checked, LineKind, Summary, find_peaks, live_at, top_lines};
-use memviz_trace::{Base, Ledger, Trace};
+use memviz_trace::{Base, Event, Frame, Ledger, StackId, Trace, TraceBuilder};
 use proptest::prelude::*;
 use simulate::Simulator;
 
@@ -70,6 +70,8 @@ proptest! {
         let trace = trace_of(&start, Base::default(), &ops);
         let summary = Summary::new(&trace);
         let report = trace.check().unwrap();
+        let peaks = find_peaks(&trace);
+        prop_assert_eq!((summary.peak_active, summary.peak_reserved, summary.end), (peaks.active, peaks.reserved, peaks.end));
         prop_assert_eq!((summary.peak_active.active_bytes, summary.peak_reserved.reserved_bytes()), naive_peaks(&trace));
         prop_assert_eq!(summary.peak_active.after_events, report.peak_active.after_events);
         prop_assert_eq!(summary.peak_reserved.after_events, report.peak_reserved.after_events);
@@ -132,6 +134,20 @@ fn a_ring_that_dropped_events_gives_the_peaks_of_its_window() {
     assert!(summary.peak_active.index >= cut as u64);
     assert_eq!(summary.peak_active.index, (cut + summary.peak_active.after_events) as u64);
     assert!(summary.notes.iter().any(|note| note.contains("fell out of the ring")));
+}
+
+#[test]
+fn columns_of_one_line_share_a_row() {
+    let mut builder = TraceBuilder::default();
+    let file = builder.intern("/home/u/train.py");
+    for column in 1..4 {
+        let frame = builder.trace.stacks.intern_frame(Frame { file, line: 7, column, ..Frame::default() });
+        let built = builder.trace.stacks.push(StackId(0), frame);
+        builder.push(Event { addr: column.into(), size: 10, built, ..Event::default() });
+    }
+    let trace = builder.finish();
+    let rows = top_lines(&trace, &live_at(&trace, 3));
+    assert_eq!(rows.iter().map(|row| (row.line, row.bytes, row.count)).collect::<Vec<_>>(), [(7, 30, 3)]);
 }
 
 #[test]
