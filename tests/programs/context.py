@@ -32,6 +32,5 @@ def facts_for(context) -> dict:
     }
 
 
-harness.finish(
-    line=harness.marked_line(__file__, "kept"), **{str(context): facts_for(context) for context in ("all", "alloc", "state", None)}
-)
+facts = {str(context): facts_for(context) for context in ("all", "alloc", "state", None)}
+harness.finish(line=harness.marked_line(__file__, "kept"), **facts)
