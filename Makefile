@@ -25,24 +25,27 @@ wheel: target/build/bin/maturin
 
 target/build/bin/maturin:
 	$(PYTHON) -m venv target/build
-	target/build/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
+	target/build/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'ruff==0.17.6' 'pytest>=8,<10' 'tomli; python_version<"3.11"'
 
 test: lint arrows rust python fuzz
 
-lint:
+lint: target/build/bin/maturin
 	cargo fmt --all --check
+	target/build/bin/ruff check --quiet
+	target/build/bin/ruff format --quiet --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
 arrows:
 	$(PYTHON) ci/arrows.py
+	$(PYTHON) ci/news.py
 
 rust:
 	cargo test --workspace --quiet
 	cargo test --workspace --quiet --release
 
 python: wheel
-	$(PYTHON) tests/run.py
+	target/build/bin/python tests/run.py
 
 fuzz:
 	ci/fuzz_short.sh $(FUZZ_SECONDS)
@@ -51,7 +54,7 @@ bench: $(DEMO)/.ready
 	$(DEMO)/bin/python -m mlx_memviz.bench --write benches/RESULTS.md
 
 soak: wheel
-	$(PYTHON) tests/run.py --soak
+	target/build/bin/python tests/run.py --soak
 	ci/fuzz_short.sh 600
 
 clean:

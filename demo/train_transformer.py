@@ -5,8 +5,8 @@ import mlx.nn as nn
 import mlx.optimizers as optim
 import mlx_memviz
 
-VOCABULARY, WIDTH, LAYERS, HEADS = 512, 128, 4, 4
-BATCH, LENGTH, STEPS = 16, 64, 12
+VOCABULARY, WIDTH, LAYERS, HEADS = 256, 64, 4, 4
+BATCH, LENGTH, STEPS = 8, 48, 12
 
 
 class LanguageModel(nn.Module):

@@ -1,48 +1,25 @@
-#!/usr/bin/env python3
-"""Runs the Python tests: brings the environments they need, then calls pytest. `make python` and `make soak` call this.
-
-    python3 tests/run.py [--soak] [arguments of pytest]
-
-Uses the wheel in target/wheels that `make wheel` built, unless $MEMVIZ_WHEEL names another. --soak adds what takes minutes.
-"""
+"""Runs the Python tests: makes their environments first. `--soak` runs the long ones; further arguments go to pytest."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-# For tomllib, and to match the environment of pytest itself.
-NEEDED = (3, 11)
-
-
-def newer_python() -> str:
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    found = [*sorted((pyenv / "versions").glob("3.11*/bin/python3")), shutil.which("python3.11")]
-    for python in filter(None, found):
-        return str(python)
-    sys.exit("run: this is Python %d.%d and no Python 3.11 was found; expected 3.11 or later" % sys.version_info[:2])
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> int:
-    import venvs
-
-    if "MEMVIZ_WHEEL" not in os.environ:
-        (wheel,) = (HERE.parent / "target" / "wheels").glob("mlx_memviz-*.whl")
-        os.environ["MEMVIZ_WHEEL"] = str(wheel)
-    for spec in venvs.matrix():
-        venvs.environment(spec)
     arguments = sys.argv[1:]
-    marker = [] if "--soak" in arguments else ["-m", "not soak"]
-    others = [argument for argument in arguments if argument != "--soak"]
-    return subprocess.call([venvs.tools(), "-m", "pytest", HERE, *marker, *others])
+    soak = "--soak" in arguments
+    arguments = [argument for argument in arguments if argument != "--soak"]
+    wheels = sorted((ROOT / "target" / "wheels").glob("mlx_memviz-*-abi3-*.whl"))
+    if len(wheels) != 1:
+        print(f"tests: found {len(wheels)} wheels in target/wheels, expected 1: run `make wheel`", file=sys.stderr)
+        return 2
+    os.environ["MEMVIZ_WHEEL"] = str(wheels[0])
+    command = [sys.executable, "-m", "pytest", str(ROOT / "tests"), "-m", "soak" if soak else "not soak", *arguments]
+    return subprocess.run(command, cwd=ROOT).returncode
 
 
 if __name__ == "__main__":
-    if sys.version_info < NEEDED:
-        os.execv(newer_python(), [newer_python(), *sys.argv])
-    try:
-        sys.exit(main())
-    except RuntimeError as error:
-        sys.exit(f"run: {error}")
+    sys.exit(main())

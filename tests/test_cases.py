@@ -17,7 +17,9 @@ from venvs import ROOT
 CASES = Path(os.environ.get("MEMVIZ_CASES", ROOT.parent / "shared" / "cases"))
 KIB, MIB = 1 << 10, 1 << 20
 
-pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason=f"no programs in {CASES}; set MEMVIZ_CASES to the folder with them")
+pytestmark = pytest.mark.skipif(
+    not CASES.is_dir(), reason=f"no programs in {CASES}; set MEMVIZ_CASES to the folder with them"
+)
 
 # What depends on when worker threads ran, with and without us: ranges of these are checked by the programs themselves.
 TIMING = {
@@ -272,7 +274,10 @@ def test_28_cpu_runahead_peak(case):
     assert len(case.allocs("matmul", MIB, since=start, until=once)) == 64
     second = case.allocs("matmul", MIB, since=once, until=each)
     assert len(second) == 64
-    assert {case.own_lines(event, "evaluated_at")[-1] for event in second} <= {case.line("eval_each"), case.line("eval_once")}
+    assert {case.own_lines(event, "evaluated_at")[-1] for event in second} <= {
+        case.line("eval_each"),
+        case.line("eval_once"),
+    }
     assert case.active[once] == case.active[each] == 2 * MIB + 16
 
 

@@ -41,7 +41,11 @@ def assert_walk_holds(facts):
     assert facts["mismatches"] == []
     assert facts["points"] >= 100
     assert facts["thread_errors"] == []
-    assert facts["stats"]["recorded"] == facts["stats"]["seen"] == sum(facts["actions"].get(name, 0) for name in BUFFER_ACTIONS)
+    assert (
+        facts["stats"]["recorded"]
+        == facts["stats"]["seen"]
+        == sum(facts["actions"].get(name, 0) for name in BUFFER_ACTIONS)
+    )
     assert facts["stats"]["lost"] == 0
     assert facts["hooked_during"] > 50
     assert facts["hooked_after"] == 0

@@ -49,7 +49,8 @@ def _init_frames() -> None:
     exec(compile(_native.FRAMES_SELF_TEST, "<mlx_memviz frame test>", "exec"), {"probe": probe})
     if mismatches:
         _native.use_public_walk(f"the self-test failed: {mismatches[0]}")
-    _native.set_active_threads(threading._active)
+    # Private, but there in every version that we support; without it threads go by their kernel name.
+    _native.set_active_threads(getattr(threading, "_active", {}))
 
 
 def _test_layout(mx, version: str) -> None:

@@ -57,7 +57,9 @@ def run(as_json: bool) -> int:
 
 
 def _text(found: dict) -> str:
-    backends = ", ".join(f"{name} {version}" for name, version in found["backend_packages"].items()) or "no back end package"
+    backends = (
+        ", ".join(f"{name} {version}" for name, version in found["backend_packages"].items()) or "no back end package"
+    )
     lines = [
         ("memviz", found["memviz"]),
         ("python", f"{found['python']}{', free-threaded' if found['free_threaded'] else ''} on {found['machine']}"),

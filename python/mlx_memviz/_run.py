@@ -15,7 +15,6 @@ import pathlib
 import runpy
 import signal
 import sys
-import traceback
 import types
 
 from mlx_memviz import _compat, _recording
@@ -35,7 +34,9 @@ class _Session:
     def begin(self, _mx) -> None:
         if os.getpid() != self._pid or self._is_done:
             return
-        options = {name: self._plan[name] for name in ("max_entries", "min_size", "context", "level", "depth", "native")}
+        options = {
+            name: self._plan[name] for name in ("max_entries", "min_size", "context", "level", "depth", "native")
+        }
         try:
             self._recording = _recording.Recording(None, options).start()
         except Exception as error:  # whatever it is, the program runs
@@ -110,12 +111,12 @@ def run(plan: dict) -> int:
         _RUNNERS[plan["kind"]](plan["program"])
     except SystemExit:
         raise
-    except KeyboardInterrupt:
-        _print_exception()
+    except KeyboardInterrupt as error:
+        _print_exception(error)
         session.finish()
         _end_by(signal.SIGINT)
-    except BaseException:
-        _print_exception()
+    except BaseException as error:
+        _print_exception(error)
         return 1
     return 0
 
@@ -140,26 +141,21 @@ def _end_by(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-def _print_exception() -> None:
+def _print_exception(error: BaseException) -> None:
     """The traceback that Python would print: without our frames."""
-    kind, error, trace = sys.exc_info()
+    trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(os.path.dirname(__file__)):
         trace = trace.tb_next
-    if error is not None:
-        error.__traceback__ = trace
-    hook = sys.excepthook
-    if hook is sys.__excepthook__:
-        traceback.print_exception(kind, error, trace)
-    else:
-        hook(kind, error, trace)
+    error.__traceback__ = trace
+    sys.excepthook(type(error), error, trace)
 
 
 def _new_main(file: str | None) -> dict:
     """A fresh `__main__` module; returns its namespace."""
     module = types.ModuleType("__main__")
-    module.__builtins__ = builtins
     if file is not None:
         module.__file__ = file
+    module.__dict__["__builtins__"] = builtins
     sys.modules["__main__"] = module
     return module.__dict__
 

@@ -25,9 +25,7 @@ recording = mlx_memviz.start()
 at = harness.Checkpoints(recording)
 at("start")
 imported = [
-    {"address": buffer["address"], "size": buffer["size"]}
-    for buffer in recording.live()
-    if buffer["state"] == "cached"
+    {"address": buffer["address"], "size": buffer["size"]} for buffer in recording.live() if buffer["state"] == "cached"
 ]
 again = filled(CACHED[1])
 at("reused")

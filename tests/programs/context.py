@@ -32,5 +32,7 @@ def facts_for(context) -> dict:
     }
 
 
-facts = {str(context): facts_for(context) for context in ("all", "alloc", "state", None)}
-harness.finish(line=harness.marked_line(__file__, "kept"), **facts)
+harness.finish(
+    line=harness.marked_line(__file__, "kept"),
+    **{str(context): facts_for(context) for context in ("all", "alloc", "state", None)},
+)

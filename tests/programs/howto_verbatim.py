@@ -20,4 +20,5 @@ dump_snapshot(mx.get_memory_events(), "output.pickle")
 mx.record_memory_events(enabled=False)
 
 import json
+
 print(json.dumps({"events": len(events), "after": len(mx.get_memory_events()), "sizes": [e["size"] for e in events]}))

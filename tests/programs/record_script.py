@@ -29,7 +29,9 @@ def watched(name: str, readings: list):
         before = mlx_memviz.stats()["seen"]
         value = function()
         after = mlx_memviz.stats()["seen"]
-        readings.append({"name": name, "line": sys._getframe(1).f_lineno, "value": value, "before": before, "after": after})
+        readings.append(
+            {"name": name, "line": sys._getframe(1).f_lineno, "value": value, "before": before, "after": after}
+        )
         return value
 
     return read

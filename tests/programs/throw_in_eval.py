@@ -69,5 +69,10 @@ after = mx.sum(mx.ones((10, 10))).item()
 at("works afterwards")
 recording.stop()
 harness.finish(
-    **at.facts(), without=without, recorded=recorded, after=after, lost=recording.stats()["lost"], check=recording.check()
+    **at.facts(),
+    without=without,
+    recorded=recorded,
+    after=after,
+    lost=recording.stats()["lost"],
+    check=recording.check(),
 )

@@ -14,8 +14,4 @@ for _ in range(2):
     except mlx_memviz.AttachError as error:
         refusals.append(str(error))
 works = mx.sum(mx.ones((100,)) + 1).item()
-print(
-    json.dumps(
-        {"mlx": mx.__version__, "refusals": refusals, "works": works, "is_recording": _native.is_recording()}
-    )
-)
+print(json.dumps({"mlx": mx.__version__, "refusals": refusals, "works": works, "is_recording": _native.is_recording()}))

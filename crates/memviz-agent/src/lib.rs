@@ -13,6 +13,7 @@
 //! assert_eq!(refused.to_string(), "mlx is not loaded in this process; import mlx.core first");
 //! ```
 
+pub mod bench;
 pub mod dump;
 pub mod error;
 pub mod fork;
