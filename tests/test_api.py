@@ -56,7 +56,12 @@ ENTRIES = {
 def test_saved_file_holds_the_events(files, name, of):
     events = pickle.loads((files / "events.bin").read_bytes())[of]
     expected = [
-        (action, event["address"], event["size"] if action.startswith("segment") else event["requested"], event["time_us"])
+        (
+            action,
+            event["address"],
+            event["size"] if action.startswith("segment") else event["requested"],
+            event["time_us"],
+        )
         for event in events
         for action in ENTRIES.get(event["action"], [])
     ]
@@ -75,7 +80,11 @@ def test_saved_segments_are_what_is_left(files):
         elif is_free(event):
             del active[event["address"]]
     segments = snapshot(files / "whole.pickle")["segments"]
-    blocks = {segment["address"]: segment["size"] for segment in segments if segment["blocks"][0]["state"] == "active_allocated"}
+    blocks = {
+        segment["address"]: segment["size"]
+        for segment in segments
+        if segment["blocks"][0]["state"] == "active_allocated"
+    }
     assert blocks == active
 
 

@@ -80,7 +80,9 @@ def test_exit_while_daemon_threads_evaluate():
     endings = {(0, ""), (-6, MLX_ABORT)}
     for recording in ([], ["recording"]):
         for _ in range(10):
-            done = run_python([PROGRAMS / "exit_while_recording.py", "daemon", *recording], env={"PYTHONFAULTHANDLER": ""})
+            done = run_python(
+                [PROGRAMS / "exit_while_recording.py", "daemon", *recording], env={"PYTHONFAULTHANDLER": ""}
+            )
             assert done.stdout == "the end is near\n", str(done)
             assert (done.returncode, done.stderr.strip()) in endings, str(done)
 

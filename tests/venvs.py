@@ -18,9 +18,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("MEMVIZ_CACHE", ROOT / "target" / "venvs"))

@@ -1,9 +1,9 @@
 """What the API promises about events and files.
 
-    api.py events LEVEL             prints the keys of every event and their types
-    api.py file FOLDER              writes a recording and a filtered list; keeps the events as a pickle of their own
-    api.py save_errors FOLDER       tries to write where that cannot work
-    api.py options                  tries values that no option has
+api.py events LEVEL             prints the keys of every event and their types
+api.py file FOLDER              writes a recording and a filtered list; keeps the events as a pickle of their own
+api.py save_errors FOLDER       tries to write where that cannot work
+api.py options                  tries values that no option has
 """
 
 import os
@@ -117,7 +117,12 @@ def options() -> None:
     with mlx_memviz.record() as recording:
         work()
     harness.finish(
-        raised=found, values=wrong, unknown=unknown, positional=positional, works=recording.check(), hooked=harness.hooked_slots()
+        raised=found,
+        values=wrong,
+        unknown=unknown,
+        positional=positional,
+        works=recording.check(),
+        hooked=harness.hooked_slots(),
     )
 
 

@@ -1,6 +1,6 @@
 """Runs one file of unit tests; with `recording`, each test under a recording of its own that is checked when it ends.
 
-    run_unittests.py FILE [recording]
+run_unittests.py FILE [recording]
 """
 
 import sys
