@@ -18,9 +18,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("MEMVIZ_CACHE", ROOT / "target" / "venvs"))
@@ -31,7 +35,7 @@ NEWEST_MLX = MLX_VERSIONS[-1]
 # The Python of tests that are not about Python versions; every MLX of the matrix has wheels for it.
 USUAL_PYTHON = "3.11"
 TOOLS = ("maturin>=1.9,<2", "pytest>=8", "pip>=23.1")
-MLX_LM = "mlx-lm==0.31.3"
+MLX_LM = "mlx-lm==0.32.2"
 
 
 @dataclasses.dataclass(frozen=True)

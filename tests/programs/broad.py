@@ -355,7 +355,7 @@ def threads(at):
 
     def work(number):
         try:
-            for turn in range(40):
+            for _ in range(40):
                 with lock:
                     x = mx.random.uniform(shape=(64 + number, 64))
                     y = (x @ x.T).sum() + mx.exp(x).mean()

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::mlx;
 use crate::native::{self, Symboliser};
+use crate::options::Context;
 use crate::recorder::{Recorder, ThreadNote};
 use crate::whats::NO_DTYPE;
 
@@ -46,10 +47,15 @@ impl Copied {
             shape: (key.dtype != NO_DTYPE).then(|| key.shape.into()),
             is_temporary: key.is_temporary,
         }));
+        let mut events = recorder.ring().to_vec();
+        let buffers: Vec<Buffer> = recorder.buffers_unsorted().collect();
+        if recorder.options().context == Context::State {
+            add_stacks_of_active(&mut events, &buffers);
+        }
         Copied {
-            events: recorder.ring().to_vec(),
+            events,
             first_index: recorder.ring().first_index(),
-            buffers: recorder.buffers_unsorted().collect(),
+            buffers,
             totals: recorder.totals(),
             counts: recorder.counts(),
             marks: marks.to_vec(),
@@ -102,6 +108,18 @@ impl Copied {
         builder.end = Some(self.buffers);
         builder.end_totals = Some(self.totals);
         builder.finish()
+    }
+}
+
+/// Context `state`: the recorder's table knows the stacks of the buffers that exist, their allocations do not yet.
+fn add_stacks_of_active(events: &mut [Event], buffers: &[Buffer]) {
+    let active = buffers.iter().filter(|buffer| !buffer.is_cached);
+    let mut active: FxHashMap<u64, &Buffer> = active.map(|buffer| (buffer.addr, buffer)).collect();
+    for event in events.iter_mut().rev().filter(|event| event.action.is_alloc()) {
+        if let Some(buffer) = active.remove(&event.addr) {
+            event.built = buffer.built;
+            event.triggered = buffer.triggered;
+        }
     }
 }
 

@@ -46,7 +46,12 @@ pub fn io(error: std::io::Error, path: &std::path::Path) -> PyErr {
     }
 }
 
-/// A trace could not be written or read.
+/// A trace could not be written or read; what the system refused is an `OSError`.
 pub fn format(error: memviz_format::FormatError, path: &std::path::Path) -> PyErr {
+    use memviz_format::FormatError::{Read, Write};
+    let error = match error {
+        Read(error) | Write(error) => return io(error, path),
+        error => error,
+    };
     TraceError::new_err(format!("{}: {}", path.display(), with_sources(&error)))
 }
