@@ -17,7 +17,8 @@ pub fn allocate_and_free(probe: &Probe, size_bytes: usize, count: u32) -> Option
     let slot = |at: usize| linux::read_u64(vtable + 8 * at as u64);
     let this = allocator.object as Ptr;
     // SAFETY: the probe found malloc and free at these places of the allocator's vtable, and ours have the same types.
-    let (malloc, free): (Malloc, Free) = unsafe { (function(slot(allocator.malloc)?), function(slot(allocator.free)?)) };
+    let (malloc, free): (Malloc, Free) =
+        unsafe { (function(slot(allocator.malloc)?), function(slot(allocator.free)?)) };
     let start = Instant::now();
     for _ in 0..count {
         // SAFETY: `this` is the live allocator; the buffer is freed once and not used.
