@@ -27,7 +27,7 @@ def versions_from_matrix(text: str) -> list[str]:
     found = re.search(r"^\[mlx\]\s*(?:^(?!\[).*\n)*?^versions\s*=\s*\[([^\]]*)\]", text, re.MULTILINE)
     versions = re.findall(r'"([^"]+)"', found.group(1)) if found else []
     if not versions:
-        sys.exit(f"fetch_wheels: no [mlx] versions found; expected versions = [\"...\"] in {MATRIX}")
+        sys.exit(f'fetch_wheels: no [mlx] versions found; expected versions = ["..."] in {MATRIX}')
     return versions
 
 

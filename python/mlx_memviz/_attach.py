@@ -1,6 +1,7 @@
 """What happens once, before the first recording of a process: self-tests that decide how, and whether, to record."""
 
 import atexit
+import importlib
 import sys
 import threading
 
@@ -11,9 +12,8 @@ _prepared_for: str | None = None
 
 def mlx_core():
     """The loaded `mlx.core`; imports it if the program has not."""
-    import mlx.core
-
-    return mlx.core
+    # Not `import mlx.core; mlx.core`: while it is being imported, `mlx` has no attribute `core` yet.
+    return importlib.import_module("mlx.core")
 
 
 def prepare() -> str:
@@ -49,7 +49,8 @@ def _init_frames() -> None:
     exec(compile(_native.FRAMES_SELF_TEST, "<mlx_memviz frame test>", "exec"), {"probe": probe})
     if mismatches:
         _native.use_public_walk(f"the self-test failed: {mismatches[0]}")
-    _native.set_active_threads(threading._active)
+    # Private, but there in every version that we support; without it threads go by their kernel name.
+    _native.set_active_threads(getattr(threading, "_active", {}))
 
 
 def _test_layout(mx, version: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import sys
+from typing import Any
 
 from mlx_memviz import _native, _recording
 
@@ -38,7 +39,7 @@ def _source() -> _recording.Recording:
     return recording
 
 
-def get_memory_events() -> list[dict]:
+def get_memory_events() -> list[dict[str, Any]]:
     """The recorded events, oldest first, as dicts with these keys:
 
     action        "AllocNew", "AllocReuse", "AllocMakeBuffer", "FreeActiveToCache", "FreeActiveToOS", "FreeCacheToOS",
@@ -64,7 +65,7 @@ def get_memory_events() -> list[dict]:
     return _source().events()
 
 
-def dump_snapshot(events: list[dict] | None, path) -> None:
+def dump_snapshot(events: list[dict[str, Any]] | None, path) -> None:
     """Writes a pickle that PyTorch's memory_viz page opens.
 
     events: what `get_memory_events` returned, possibly with events taken out; None for the recording itself, which also

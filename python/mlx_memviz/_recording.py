@@ -9,6 +9,7 @@ import pathlib
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 from mlx_memviz import _attach, _native
 
@@ -19,7 +20,9 @@ _SUFFIXES = (".pickle", ".pkl")
 def _checked_path(path) -> pathlib.Path:
     path = pathlib.Path(path)
     if path.suffix not in _SUFFIXES:
-        raise ValueError(f"cannot tell the format of {str(path)!r}: its suffix is {path.suffix!r}, expected one of {_SUFFIXES}")
+        raise ValueError(
+            f"cannot tell the format of {str(path)!r}: its suffix is {path.suffix!r}, expected one of {_SUFFIXES}"
+        )
     return path
 
 
@@ -29,12 +32,12 @@ class Recording:
     Made by `record`. After `stop()` (or the end of the `with`), everything stays available until the object is dropped.
     """
 
-    def __init__(self, path, options: dict):
+    def __init__(self, path, options: dict[str, Any]):
         self._path = None if path is None else _checked_path(path)
         self._options = options
         self._stopped: _native.Stopped | None = None
         self._trace: _native.Trace | None = None
-        self._header: dict = {}
+        self._header: dict[str, Any] = {}
         self._pid = os.getpid()
 
     def start(self) -> Recording:
@@ -86,17 +89,19 @@ class Recording:
         """What was recorded: all of it after `stop()`, else up to now."""
         if self._stopped is None:
             if not self._header:
-                raise _native.AttachError("nothing is recorded yet: call start(), or use the recording in a with statement")
+                raise _native.AttachError(
+                    "nothing is recorded yet: call start(), or use the recording in a with statement"
+                )
             return _native.trace(self._header)
         if self._trace is None:
             self._trace = self._stopped.trace(self._header)
         return self._trace
 
-    def events(self) -> list[dict]:
+    def events(self) -> list[dict[str, Any]]:
         """Every event, oldest first; the keys are those of `get_memory_events`."""
         return self.trace.events()
 
-    def live(self) -> list[dict]:
+    def live(self) -> list[dict[str, Any]]:
         """Every buffer that exists now (after `stop()`: at its end), active and cached, by address."""
         return self.trace.live()
 
@@ -108,7 +113,7 @@ class Recording:
         """Proves the trace's equations; raises `TraceError` with the first event that breaks one."""
         return self.trace.check()
 
-    def stats(self) -> dict:
+    def stats(self) -> dict[str, Any]:
         """Counters, as `mlx_memviz.stats` gives them."""
         return _native.stats() if self._stopped is None else self._stopped.stats()
 
@@ -190,7 +195,7 @@ def _require_running() -> Recording:
     return recording
 
 
-def stats() -> dict:
+def stats() -> dict[str, Any]:
     """Counters of the recording that runs, exact also where the ring or the filter left events out.
 
     active, cached, reserved: bytes now; peak_active, peak_reserved: {bytes, seconds, after_events} since it started;

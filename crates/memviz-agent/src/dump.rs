@@ -112,7 +112,7 @@ struct Stacks<'a> {
     strings: &'a mut Strings,
     /// By node: the trace's stack, or `u32::MAX` while not known.
     known: Vec<StackId>,
-    sites: FxHashMap<(CodeId, i32), Option<FrameId>>,
+    sites: FxHashMap<(CodeId, i32), Shown>,
     /// Stacks that end in C++ frames, by the recorder's id.
     native: FxHashMap<u32, StackId>,
     symboliser: Symboliser,
@@ -161,13 +161,17 @@ impl Stacks<'_> {
                 break;
             }
             let Some(entry) = memviz_pyframes::node(at) else { break };
-            if self.depth == 0 || self.frame(entry.code, entry.lasti).is_some() {
-                path.push((at, entry.code, entry.lasti));
+            let shown = self.shown(entry.code, entry.lasti);
+            if self.depth == 0 || matches!(shown, Shown::Frame(_)) {
+                path.push((at, shown));
+            }
+            if shown == Shown::Launcher {
+                break;
             }
             at = entry.caller;
         }
-        for (at, code, lasti) in path.into_iter().rev() {
-            if let Some(frame) = self.frame(code, lasti) {
+        for (at, shown) in path.into_iter().rev() {
+            if let Shown::Frame(frame) = shown {
                 stack = self.table.push(stack, frame);
             }
             if self.depth == 0 {
@@ -178,26 +182,41 @@ impl Stacks<'_> {
         stack
     }
 
-    /// The frame of a site, or `None` for one that is not shown.
-    fn frame(&mut self, code: CodeId, lasti: i32) -> Option<FrameId> {
+    /// What a site looks like in the trace.
+    fn shown(&mut self, code: CodeId, lasti: i32) -> Shown {
         if code == CodeId::NONE {
-            return None;
+            return Shown::Nothing;
         }
-        if let Some(&frame) = self.sites.get(&(code, lasti)) {
-            return frame;
+        if let Some(&shown) = self.sites.get(&(code, lasti)) {
+            return shown;
         }
         let site = self.resolver.site(code, lasti);
-        let is_own = !self.own_folder.is_empty() && site.file.starts_with(self.own_folder);
-        let frame = (!is_own).then(|| {
-            self.table.intern_frame(Frame {
+        let shown = match site.file.strip_prefix(self.own_folder) {
+            Some(LAUNCHER) => Shown::Launcher,
+            Some(_) if !self.own_folder.is_empty() => Shown::Nothing,
+            _ => Shown::Frame(self.table.intern_frame(Frame {
                 file: self.strings.intern(&site.file),
                 function: self.strings.intern(&site.function),
                 line: site.line,
                 column: site.column,
                 is_native: false,
-            })
-        });
-        self.sites.insert((code, lasti), frame);
-        frame
+            })),
+        };
+        self.sites.insert((code, lasti), shown);
+        shown
     }
+}
+
+/// The module of our package that runs a program under `memviz run`: its callers are not the program's.
+const LAUNCHER: &str = "_run.py";
+
+/// A site of a stack, as the trace shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// A frame of the program.
+    Frame(FrameId),
+    /// A frame of the interpreter or of our package.
+    Nothing,
+    /// The stack of the program begins after this one.
+    Launcher,
 }

@@ -1,19 +1,45 @@
-//! Time that a summary takes: `cargo run --release -p memviz-analyze --example summary_speed [STEPS]`.
+//! Time that a summary takes: `cargo run --release -p memviz-analyze --example summary_speed`.
 //!
-//! The default of 1,250 steps of the simulated training loop is about a million events.
+//! Two traces of about a million events: a training loop with 200 stacks, and a run that frees nothing, with a stack for
+//! every fourth buffer.
 
 #[path = "../../memviz-format/tests/simulate/mod.rs"]
 mod simulate;
 
 use std::time::Instant;
 
+use memviz_analyze::Summary;
+use memviz_trace::{Event, Frame, StackId, Trace, TraceBuilder};
+
 fn main() {
-    let steps = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1250);
-    let trace = simulate::training(steps, 355, false);
-    for _ in 0..5 {
+    time("training loop", &simulate::training(1250, 355, false));
+    time("nothing freed", &nothing_freed(1_000_000));
+}
+
+fn time(name: &str, trace: &Trace) {
+    for _ in 0..3 {
         let started = Instant::now();
-        let summary = memviz_analyze::Summary::new(&trace);
+        let summary = Summary::new(trace);
         let secs = started.elapsed().as_secs_f64();
-        println!("{} events in {secs:.3} s, {:?}", trace.events.len(), summary.checked);
+        println!("{name}: {} events in {secs:.3} s, {:?}", trace.events.len(), summary.checked);
     }
+}
+
+fn nothing_freed(events: u64) -> Trace {
+    let mut builder = TraceBuilder::default();
+    let file = builder.intern("/home/user/project/train.py");
+    for number in 0..events {
+        let frame =
+            Frame { file, line: 1 + number as u32 / 4 % 5000, column: number as u32 / 20_000, ..Frame::default() };
+        let frame = builder.trace.stacks.intern_frame(frame);
+        let built = builder.trace.stacks.push(StackId(number as u32 / 8), frame);
+        builder.push(Event {
+            time_nanos: number,
+            addr: 0x10_0000 + number * 4096,
+            size: 4096,
+            built,
+            ..Event::default()
+        });
+    }
+    builder.finish()
 }

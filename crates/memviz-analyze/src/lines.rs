@@ -5,6 +5,7 @@
 //! of mlx_lm rather than those of `mlx.nn` below them.
 
 use memviz_trace::{Frame, FrameId, StackId, Trace};
+use rustc_hash::FxHashMap;
 
 /// What kind of code a frame belongs to; later is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +60,8 @@ fn is_standard_library(folders: &[&str], name: &str) -> bool {
     name.starts_with("<frozen ") || pairs.any(|pair| matches!(pair[0], "lib" | "lib64") && is_home(pair[1]))
 }
 
-/// The user's line of every stack of a trace, computed once: a stack's line follows from its caller's.
+/// The user's line of every stack of a trace, computed once: a stack's line follows from its caller's. Frames that differ in
+/// column only are the same line; the first of them stands for all.
 #[derive(Clone, Debug)]
 pub struct UserLines {
     by_stack: Vec<Choice>,
@@ -90,11 +92,13 @@ impl UserLines {
         let stacks = &trace.stacks;
         let frames = (0..stacks.frame_count() as u32).map(FrameId);
         let classes: Vec<FrameClass> = frames.map(|id| FrameClass::of(trace, stacks.frame(id))).collect();
+        let lines = first_frame_of_each_line(trace);
         let mut by_stack: Vec<Choice> = vec![Choice::default()];
         for stack in (1..stacks.stack_count() as u32).map(StackId) {
             // A caller is interned before the stack that calls on, so its choice is there already.
             let outer = by_stack.get(stacks.caller(stack).index()).copied().unwrap_or_default();
-            let choice = stacks.innermost(stack).map_or(outer, |frame| outer.then(classes[frame.index()], frame));
+            let innermost = stacks.innermost(stack).map(|frame| (classes[frame.index()], lines[frame.index()]));
+            let choice = innermost.map_or(outer, |(class, line)| outer.then(class, line));
             by_stack.push(choice);
         }
         UserLines { by_stack }
@@ -111,12 +115,30 @@ impl UserLines {
     }
 }
 
+/// For every frame, the first one on the same line of the same function.
+fn first_frame_of_each_line(trace: &Trace) -> Vec<FrameId> {
+    let mut firsts: FxHashMap<Frame, FrameId> = FxHashMap::default();
+    let frames = (0..trace.stacks.frame_count() as u32).map(FrameId);
+    frames.map(|id| *firsts.entry(Frame { column: 0, ..trace.stacks.frame(id) }).or_insert(id)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use memviz_trace::TraceBuilder;
 
     const SITE: &str = "/home/u/.venv/lib/python3.12/site-packages";
+
+    #[test]
+    fn columns_of_a_line_are_one_line() {
+        let mut builder = TraceBuilder::default();
+        let file = builder.intern("train.py");
+        let ids =
+            [5, 9].map(|column| builder.trace.stacks.intern_frame(Frame { file, line: 3, column, ..Frame::default() }));
+        let stacks = ids.map(|id| builder.trace.stacks.push(StackId(0), id));
+        let lines = UserLines::new(&builder.finish());
+        assert_eq!(stacks.map(|stack| lines.line_of(stack)), [Some(ids[0]); 2]);
+    }
 
     #[test]
     fn paths_tell_classes_apart() {

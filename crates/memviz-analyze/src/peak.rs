@@ -3,7 +3,9 @@
 //! Replays through [`Ledger`], which alone knows what an action does to memory. An event that contradicts those before it is
 //! skipped, as `Ledger::apply` leaves the state alone then; `Trace::check` is what reports it.
 
-use memviz_trace::{Buffer, FrameId, Ledger, Totals, Trace, WhatId};
+use std::ops::Range;
+
+use memviz_trace::{Buffer, CheckReport, Frame, FrameId, Ledger, Totals, Trace, WhatId};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -86,6 +88,41 @@ pub fn find_peaks(trace: &Trace) -> Peaks {
     Peaks { active: moment(active), reserved: moment(reserved), end, skipped_events }
 }
 
+/// Peaks of a trace that passed its check, and what is active at the active peak: the report knows where they are, so one
+/// replay up to the later one is enough.
+pub(crate) fn peaks_of_checked(trace: &Trace, report: &CheckReport) -> (Peaks, Live) {
+    let (active_at, reserved_at) = (report.peak_active.after_events, report.peak_reserved.after_events);
+    let mut ledger = start_of(trace);
+    let mut done = 0;
+    let mut live = Live::default();
+    let mut totals = [Totals::default(); 2];
+    let mut stops = [(active_at, true), (reserved_at, false)];
+    stops.sort_unstable();
+    for (stop, is_active) in stops {
+        replay(&mut ledger, trace, done..stop);
+        done = stop;
+        totals[usize::from(is_active)] = ledger.totals();
+        if is_active {
+            live = Live::of(&ledger);
+        }
+    }
+    let [reserved, active] = totals;
+    let peaks = Peaks {
+        active: Moment::of(trace, active_at, active),
+        reserved: Moment::of(trace, reserved_at, reserved),
+        end: Moment::of(trace, trace.events.len(), report.end),
+        skipped_events: 0,
+    };
+    (peaks, live)
+}
+
+/// Takes events into account; one that contradicts the state is skipped, as in [`find_peaks`], so both see the same sums.
+fn replay(ledger: &mut Ledger, trace: &Trace, events: Range<usize>) {
+    for event in trace.events.get(events).unwrap_or_default() {
+        let _ = ledger.apply(event);
+    }
+}
+
 /// The state before the first event; a start that contradicts itself counts as empty.
 fn start_of(trace: &Trace) -> Ledger {
     Ledger::at_start(trace).unwrap_or_default()
@@ -102,18 +139,21 @@ pub struct Live {
     pub active_bytes: u64,
 }
 
+impl Live {
+    fn of(ledger: &Ledger) -> Live {
+        let mut buffers: Vec<Buffer> = ledger.buffers_unsorted().filter(|buffer| !buffer.is_cached).copied().collect();
+        buffers.sort_unstable_by_key(|buffer| buffer.addr);
+        let listed: u64 = buffers.iter().map(|buffer| buffer.size).sum();
+        let active_bytes = ledger.totals().active.max(listed);
+        Live { buffers, unlisted_bytes: active_bytes - listed, active_bytes }
+    }
+}
+
 /// What is active after the first `after_events` events of `trace`.
 pub fn live_at(trace: &Trace, after_events: usize) -> Live {
     let mut ledger = start_of(trace);
-    for event in trace.events.iter().take(after_events) {
-        // A contradiction is skipped here as in `find_peaks`, so both see the same sums.
-        let _ = ledger.apply(event);
-    }
-    let mut buffers: Vec<Buffer> = ledger.buffers_unsorted().filter(|buffer| !buffer.is_cached).copied().collect();
-    buffers.sort_unstable_by_key(|buffer| buffer.addr);
-    let listed: u64 = buffers.iter().map(|buffer| buffer.size).sum();
-    let active_bytes = ledger.totals().active.max(listed);
-    Live { buffers, unlisted_bytes: active_bytes - listed, active_bytes }
+    replay(&mut ledger, trace, 0..after_events.min(trace.events.len()));
+    Live::of(&ledger)
 }
 
 /// Why a row of a table has the line it has.
@@ -159,7 +199,7 @@ pub struct PrimitiveCount {
 pub struct LineTotal {
     /// Whether it is a line, and if not, what the row is.
     pub kind: LineKind,
-    /// The frame within the trace, for [`LineKind::Line`].
+    /// The frame within the trace, for [`LineKind::Line`]; of frames that differ by column only, the first.
     #[serde(skip)]
     pub frame: Option<FrameId>,
     /// Path as Python says it.
@@ -188,9 +228,10 @@ struct Group {
 /// Active memory by the line that built it, largest first. The bytes of all rows add up to `live.active_bytes`.
 pub fn top_lines(trace: &Trace, live: &Live) -> Vec<LineTotal> {
     let lines = UserLines::new(trace);
+    let first_columns = first_columns(trace);
     let mut groups: FxHashMap<LineKey, Group> = FxHashMap::default();
     for buffer in &live.buffers {
-        let group = groups.entry(key_of(trace, &lines, buffer)).or_default();
+        let group = groups.entry(key_of(trace, &lines, &first_columns, buffer)).or_default();
         group.bytes += buffer.size;
         group.count += 1;
         let (count, bytes) = group.by_what.entry(buffer.what).or_default();
@@ -205,10 +246,17 @@ pub fn top_lines(trace: &Trace, live: &Live) -> Vec<LineTotal> {
     totals
 }
 
+/// For every frame the first one that differs by its column at most: they are one line to a reader.
+fn first_columns(trace: &Trace) -> Vec<FrameId> {
+    let mut first: FxHashMap<Frame, FrameId> = FxHashMap::default();
+    let frames = (0..trace.stacks.frame_count() as u32).map(FrameId);
+    frames.map(|id| *first.entry(Frame { column: 0, ..trace.stacks.frame(id) }).or_insert(id)).collect()
+}
+
 /// The line that built the buffer's array, else the one that evaluated it.
-fn key_of(trace: &Trace, lines: &UserLines, buffer: &Buffer) -> LineKey {
+fn key_of(trace: &Trace, lines: &UserLines, first_columns: &[FrameId], buffer: &Buffer) -> LineKey {
     match lines.line_of(buffer.built).or_else(|| lines.line_of(buffer.triggered)) {
-        Some(frame) => (LineKind::Line, Some(frame)),
+        Some(frame) => (LineKind::Line, first_columns.get(frame.index()).copied()),
         None if is_from_start(trace, buffer) => (LineKind::BeforeRecording, None),
         None => (LineKind::NoPythonLine, None),
     }

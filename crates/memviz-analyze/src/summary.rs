@@ -2,10 +2,10 @@
 //!
 //! Plain data that serialises; sentences about it are in `notes`, layout for a terminal is `memviz-cli`.
 
-use memviz_trace::{Action, Trace};
+use memviz_trace::{Action, CheckReport, Trace, Violation};
 use serde::Serialize;
 
-use crate::peak::{LineTotal, Moment, find_peaks, live_at, top_lines};
+use crate::peak::{LineTotal, Live, Moment, Peaks, find_peaks, live_at, peaks_of_checked, top_lines};
 
 /// Version of the JSON form of [`Summary`]; a field that changes its meaning or goes raises it.
 pub const SUMMARY_SCHEMA: u32 = 1;
@@ -126,10 +126,11 @@ pub struct Summary {
 impl Summary {
     /// Summarises `trace`.
     pub fn new(trace: &Trace) -> Summary {
-        let peaks = find_peaks(trace);
-        let rows = top_lines(trace, &live_at(trace, peaks.active.after_events));
-        let (top_by_count, rest_by_count) = top(by_count(&rows));
-        let (top_by_bytes, rest_by_bytes) = top(rows);
+        let result = trace.check();
+        let (peaks, live) = peaks_and_live(trace, &result);
+        let rows = top_lines(trace, &live);
+        let (top_by_count, rest_by_count) = top(&by_count(&rows));
+        let (top_by_bytes, rest_by_bytes) = top(&rows.iter().collect::<Vec<_>>());
         let header = &trace.header;
         let actions = actions(trace);
         Summary {
@@ -152,7 +153,7 @@ impl Summary {
             rest_by_count,
             hit_rate: hit_rate(&actions),
             actions,
-            checked: checked(trace),
+            checked: checked(result),
             notes: notes(trace, peaks.skipped_events),
             written: Vec::new(),
         }
@@ -165,20 +166,27 @@ impl Summary {
     }
 }
 
+fn peaks_and_live(trace: &Trace, result: &Result<CheckReport, Violation>) -> (Peaks, Live) {
+    if let Ok(report) = result {
+        return peaks_of_checked(trace, report);
+    }
+    let peaks = find_peaks(trace);
+    (peaks, live_at(trace, peaks.active.after_events))
+}
+
 /// Rows that have buffers, most first.
-fn by_count(rows: &[LineTotal]) -> Vec<LineTotal> {
-    let mut rows: Vec<LineTotal> = rows.iter().filter(|row| row.count > 0).cloned().collect();
+fn by_count(rows: &[LineTotal]) -> Vec<&LineTotal> {
+    let mut rows: Vec<&LineTotal> = rows.iter().filter(|row| row.count > 0).collect();
     rows.sort_by(|a, b| (b.count, b.bytes).cmp(&(a.count, a.bytes)).then_with(|| a.place().cmp(&b.place())));
     rows
 }
 
-fn top(mut rows: Vec<LineTotal>) -> (Vec<LineTotal>, Rest) {
+fn top(rows: &[&LineTotal]) -> (Vec<LineTotal>, Rest) {
     let mut rest = Rest::default();
     for row in rows.iter().skip(TOP) {
         rest = Rest { lines: rest.lines + 1, bytes: rest.bytes + row.bytes, count: rest.count + row.count };
     }
-    rows.truncate(TOP);
-    (rows, rest)
+    (rows.iter().take(TOP).map(|row| (*row).clone()).collect(), rest)
 }
 
 fn duration_nanos(trace: &Trace) -> u64 {
@@ -220,8 +228,8 @@ fn hit_rate(actions: &[ActionTotal]) -> Option<f64> {
     (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
 }
 
-fn checked(trace: &Trace) -> Checked {
-    match trace.check() {
+fn checked(result: Result<CheckReport, Violation>) -> Checked {
+    match result {
         Ok(report) => Checked::Ok { checkpoints: report.checkpoints },
         Err(violation) => Checked::Violated { violation: violation.to_string() },
     }
@@ -245,7 +253,7 @@ fn notes(trace: &Trace, skipped_events: u64) -> Vec<String> {
         notes.push(format!("{} events could not be recorded: sums after them are not exact", counts.lost));
     }
     if skipped_events > 0 {
-        notes.push(format!("{skipped_events} events contradict those before them and were skipped"));
+        notes.push(format!("events skipped because they contradict those before them: {skipped_events}"));
     }
     notes
 }

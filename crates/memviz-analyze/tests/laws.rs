@@ -4,7 +4,7 @@
 mod simulate;
 
 use memviz_analyze::{Checked, LineKind, Summary, find_peaks, live_at, top_lines};
-use memviz_trace::{Base, Ledger, Trace};
+use memviz_trace::{Base, Event, Frame, Ledger, StackId, Trace, TraceBuilder};
 use proptest::prelude::*;
 use simulate::Simulator;
 
@@ -70,6 +70,8 @@ proptest! {
         let trace = trace_of(&start, Base::default(), &ops);
         let summary = Summary::new(&trace);
         let report = trace.check().unwrap();
+        let peaks = find_peaks(&trace);
+        prop_assert_eq!((summary.peak_active, summary.peak_reserved, summary.end), (peaks.active, peaks.reserved, peaks.end));
         prop_assert_eq!((summary.peak_active.active_bytes, summary.peak_reserved.reserved_bytes()), naive_peaks(&trace));
         prop_assert_eq!(summary.peak_active.after_events, report.peak_active.after_events);
         prop_assert_eq!(summary.peak_reserved.after_events, report.peak_reserved.after_events);
@@ -96,6 +98,56 @@ fn training_loop_is_summarised() {
     assert!(summary.hit_rate.is_some_and(|rate| rate > 0.0 && rate < 1.0));
     assert!(summary.peak_active.step.is_some());
     assert_eq!(find_peaks(&trace).skipped_events, 0);
+}
+
+#[test]
+fn events_that_cannot_be_true_are_skipped_and_reported() {
+    let mut trace = simulate::training(3, 60, false);
+    let sound = Summary::new(&trace);
+    let mut wrong = trace.events[40];
+    wrong.addr = 0xdead_0000;
+    wrong.action = memviz_trace::Action::FreeActiveToOs;
+    trace.events.insert(41, wrong);
+    let summary = Summary::new(&trace);
+    assert!(matches!(&summary.checked, Checked::Violated { violation } if violation.starts_with("event 41 ")));
+    assert_eq!(summary.notes.last().unwrap(), "events skipped because they contradict those before them: 1");
+    assert_eq!(summary.peak_active.active_bytes, sound.peak_active.active_bytes);
+    let rows = top_lines(&trace, &live_at(&trace, trace.events.len()));
+    assert_eq!(rows.iter().map(|row| row.bytes).sum::<u64>(), sound.end.active_bytes);
+}
+
+#[test]
+fn a_ring_that_dropped_events_gives_the_peaks_of_its_window() {
+    let mut trace = simulate::training(4, 60, false);
+    let cut = trace.events.len() / 2;
+    let mut ledger = Ledger::at_start(&trace).unwrap();
+    for event in trace.events.drain(..cut) {
+        ledger.apply(&event).unwrap();
+        trace.counts.dropped.add(if event.action.is_buffer() { event.size } else { 0 });
+    }
+    let start: u64 = ledger.buffers_unsorted().filter(|buffer| !buffer.is_cached).map(|buffer| buffer.size).sum();
+    trace.base.active = ledger.totals().active - start;
+    trace.start = ledger.buffers();
+    trace.first_index = cut as u64;
+    let summary = Summary::new(&trace);
+    assert!(summary.is_window);
+    assert!(summary.peak_active.index >= cut as u64);
+    assert_eq!(summary.peak_active.index, (cut + summary.peak_active.after_events) as u64);
+    assert!(summary.notes.iter().any(|note| note.contains("fell out of the ring")));
+}
+
+#[test]
+fn columns_of_one_line_share_a_row() {
+    let mut builder = TraceBuilder::default();
+    let file = builder.intern("/home/u/train.py");
+    for column in 1..4 {
+        let frame = builder.trace.stacks.intern_frame(Frame { file, line: 7, column, ..Frame::default() });
+        let built = builder.trace.stacks.push(StackId(0), frame);
+        builder.push(Event { addr: column.into(), size: 10, built, ..Event::default() });
+    }
+    let trace = builder.finish();
+    let rows = top_lines(&trace, &live_at(&trace, 3));
+    assert_eq!(rows.iter().map(|row| (row.line, row.bytes, row.count)).collect::<Vec<_>>(), [(7, 30, 3)]);
 }
 
 #[test]

@@ -17,9 +17,9 @@ pub(crate) struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  memviz run train.py --epochs 1     record a script, print what held the memory at its peak
-  memviz doctor                      would attaching work with this Python and this MLX?
-  memviz check memviz-train-1.pickle prove that a recording agrees with MLX's own counters";
+  memviz run train.py --epochs 1  record a script, print what held the memory at its peak
+  memviz doctor                   would attaching work with this Python and this MLX?
+  memviz check run.pickle         prove that a recording agrees with MLX's own counters";
 
 /// One variant per subcommand.
 #[derive(Debug, Subcommand)]
@@ -36,9 +36,9 @@ const DOCTOR_EXAMPLES: &str = "\
 Exit code: 0 attaching works, 1 it would be refused, 2 error
 
 Examples:
-  memviz doctor                      Python, MLX, back end, and what was probed
-  memviz doctor --json               the same for a bug report or a script
-  memviz doctor && memviz run a.py   record only where attaching works";
+  memviz doctor                     Python, MLX, back end, and what was probed
+  memviz doctor --json              the same for a bug report or a script
+  memviz doctor && memviz run a.py  record only where attaching works";
 
 /// Flags of `doctor`.
 #[derive(Debug, Args)]
@@ -59,9 +59,9 @@ const CHECK_EXAMPLES: &str = "\
 Exit code: 0 all equations hold, 1 one does not, 2 the file cannot be read
 
 Examples:
-  memviz check run.pickle            every event, and every checkpoint against MLX's counters
-  memviz check run.pickle --json     the same for a script
-  memviz check run.pickle && echo ok fail a build on a recording that does not add up";
+  memviz check run.pickle             every event, and every checkpoint against MLX's counters
+  memviz check run.pickle --json      the same for a script
+  memviz check run.pickle || exit 1   fail a build on a recording that does not add up";
 
 /// Flags of `check`.
 #[derive(Debug, Args)]

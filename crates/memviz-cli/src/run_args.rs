@@ -49,7 +49,7 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value = Level::Buffers.name(), value_parser = level_parser())]
     level: Level,
     /// Keep the innermost N frames of a stack, 0 for all
-    #[arg(long, value_name = "N", default_value_t = 32)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     depth: u32,
     /// Record stacks of machine code as well
     #[arg(long)]

@@ -33,7 +33,7 @@ fn defaults() -> RunPlan {
         max_entries: 1_000_000,
         min_size: 0,
         level: Level::Buffers,
-        depth: 32,
+        depth: 0,
         native: false,
         context: Context::All,
         quiet: false,

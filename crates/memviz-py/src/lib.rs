@@ -5,6 +5,7 @@
 use pyo3::prelude::*;
 
 mod bench;
+mod command;
 mod errors;
 mod events;
 mod oom;
@@ -17,6 +18,8 @@ mod _native {
     #[pymodule_export]
     use super::bench::{bench_allocator, bench_nothing, bench_public_capture};
     #[pymodule_export]
+    use super::command::command;
+    #[pymodule_export]
     use super::errors::{AttachError, MemvizError, TraceError};
     #[pymodule_export]
     use super::events::trace_from_events;
@@ -24,8 +27,8 @@ mod _native {
     use super::oom::set_oom_callback;
     #[pymodule_export]
     use super::recording::{
-        Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, probe, snapshot_marker, start,
-        stats, step, stop, take_failures, trace,
+        Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, layout, probe, snapshot_marker,
+        start, stats, step, stop, take_failures, trace,
     };
     #[pymodule_export]
     use super::self_test::{

@@ -27,6 +27,22 @@ pub fn probe<'py>(py: Python<'py>, version: &str) -> PyResult<Bound<'py, PyDict>
     Ok(dict)
 }
 
+/// Byte offsets in `ArrayDesc` that are used for a release, by field; raises `AttachError` for a release without a table.
+#[pyfunction]
+pub fn layout<'py>(py: Python<'py>, version: &str) -> PyResult<Bound<'py, PyDict>> {
+    let unknown = || errors::attach(memviz_agent::error::AttachError::UnknownVersion { found: version.to_owned() });
+    let desc = memviz_agent::mlx::layout(version).ok_or_else(unknown)?.desc;
+    let dict = PyDict::new(py);
+    dict.set_item("shape", desc.shape)?;
+    dict.set_item("dtype", desc.dtype)?;
+    dict.set_item("primitive", desc.primitive)?;
+    dict.set_item("status", desc.status)?;
+    dict.set_item("data", desc.data)?;
+    dict.set_item("pad_after_status", desc.pad_after_status)?;
+    dict.set_item("pad_after_tracer", desc.pad_after_tracer)?;
+    Ok(dict)
+}
+
 fn choice<T: Copy>(option: &str, value: &str, choices: &[(&str, T)]) -> PyResult<T> {
     choices.iter().find(|(name, _)| *name == value).map(|(_, choice)| *choice).ok_or_else(|| {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();

@@ -58,10 +58,37 @@ impl Trace {
         self.inner.counts.dropped.events
     }
 
+    /// What used the memory at the peak, for a terminal of `width` columns; `written` lists the files written.
+    #[pyo3(signature = (*, width, color, written = Vec::new()))]
+    fn summary_text(&self, py: Python<'_>, width: usize, color: bool, written: Vec<PathBuf>) -> String {
+        py.detach(|| memviz_cli::summary_text(&self.summary(written), width, color))
+    }
+
+    /// The same as JSON.
+    #[pyo3(signature = (*, written = Vec::new()))]
+    fn summary_json(&self, py: Python<'_>, written: Vec<PathBuf>) -> String {
+        py.detach(|| memviz_cli::summary_json(&self.summary(written)))
+    }
+
     /// Writes a torch snapshot.
     fn write_torch(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let trace = Arc::clone(&self.inner);
         py.detach(|| write_torch(&trace, &path))
+    }
+}
+
+impl Trace {
+    fn summary(&self, written: Vec<PathBuf>) -> memviz_cli::Summary {
+        let mut summary = memviz_cli::Summary::new(&self.inner);
+        summary.written = written.into_iter().map(|path| written_file(&path)).collect();
+        summary
+    }
+}
+
+fn written_file(path: &Path) -> memviz_cli::Written {
+    memviz_cli::Written {
+        path: path.display().to_string(),
+        size_bytes: std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
     }
 }
 

@@ -1,8 +1,8 @@
 """Measures what recording costs.
 
-    python -m mlx_memviz.bench
-    python -m mlx_memviz.bench --only text --rounds 15
-    python -m mlx_memviz.bench --write benches/RESULTS.md
+python -m mlx_memviz.bench
+python -m mlx_memviz.bench --only text --rounds 15
+python -m mlx_memviz.bench --write benches/RESULTS.md
 """
 
 from __future__ import annotations

@@ -42,14 +42,18 @@ def _all_frames_new(call):
     chains = ["def a0(): call()\ndef b0(): call()"]
     chains += [f"def {c}{i}(): {c}{i - 1}()" for i in range(1, DEPTH - 1) for c in "ab"]
     body = f"    a{DEPTH - 2}()\n    b{DEPTH - 2}()\n" * (LINES // 2)
-    return _compiled("\n".join(chains) + f"\ndef run():\n  for _ in range({LOOPS}):\n{body}", {"call": call}), LINES * LOOPS
+    return _compiled(
+        "\n".join(chains) + f"\ndef run():\n  for _ in range({LOOPS}):\n{body}", {"call": call}
+    ), LINES * LOOPS
 
 
 def _differs_near_root(call):
     """One chain, called from a line that changes: every node above it differs."""
     chain = ["def a0(): call()"] + [f"def a{i}(): a{i - 1}()" for i in range(1, DEPTH - 1)]
     body = f"    a{DEPTH - 2}()\n" * LINES
-    return _compiled("\n".join(chain) + f"\ndef run():\n  for _ in range({LOOPS}):\n{body}", {"call": call}), LINES * LOOPS
+    return _compiled(
+        "\n".join(chain) + f"\ndef run():\n  for _ in range({LOOPS}):\n{body}", {"call": call}
+    ), LINES * LOOPS
 
 
 def _after_real_work(call):

@@ -43,7 +43,9 @@ def run(options: measure.Options):
     yield measure.Result("idle", "slots hooked before a start", _native.hooked_slots(version), "", target=0)
     with measure.recording():
         mx.eval(mx.ones((8,)) + 1)
-        yield measure.Result("idle", "slots hooked while recording", _native.hooked_slots(version), "", target=1, is_at_least=True)
+        yield measure.Result(
+            "idle", "slots hooked while recording", _native.hooked_slots(version), "", target=1, is_at_least=True
+        )
     yield measure.Result("idle", "slots hooked after stop", _native.hooked_slots(version), "", target=0)
     if options.is_quick:
         return
@@ -72,7 +74,17 @@ def _instructions():
 
 def _count(mode: str, ops: int) -> int | None:
     """Instructions of the whole process, as valgrind's lackey counts them."""
-    command = ["valgrind", "--tool=lackey", "--basic-counts=yes", "--log-fd=2", sys.executable, "-c", PROGRAM, mode, str(ops)]
+    command = [
+        "valgrind",
+        "--tool=lackey",
+        "--basic-counts=yes",
+        "--log-fd=2",
+        sys.executable,
+        "-c",
+        PROGRAM,
+        mode,
+        str(ops),
+    ]
     package = pathlib.Path(mlx_memviz.__file__).parents[1]
     environment = dict(os.environ, PYTHONPATH=str(package), PYTHONHASHSEED="0")
     done = subprocess.run(command, capture_output=True, text=True, env=environment)

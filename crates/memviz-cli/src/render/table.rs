@@ -33,7 +33,7 @@ pub(super) fn by_bytes(page: &mut Page, summary: &Summary, cwd: &Path) {
         cells.push(count);
         cells
     };
-    let mut table = Table::new(page, "Active at the peak, by the line that built it");
+    let mut table = Table::new(page, summary, "Active at the peak, by the line that built it");
     table.heads = vec![("bytes", BYTES_WIDTH), ("share", SHARE_WIDTH), ("buffers", table.count_width(summary))];
     if has_bar {
         table.heads.insert(2, ("", BAR_WIDTH));
@@ -47,7 +47,7 @@ pub(super) fn by_count(page: &mut Page, summary: &Summary, cwd: &Path) {
     if summary.top_by_count.is_empty() {
         return;
     }
-    let mut table = Table::new(page, "The same, by number of buffers");
+    let mut table = Table::new(page, summary, "The same, by number of buffers");
     table.heads = vec![("buffers", table.count_width(summary)), ("bytes", BYTES_WIDTH)];
     let numbers = |bytes: u64, count: u64| vec![thousands(count), text_from_bytes(bytes)];
     table.add(&summary.top_by_count, summary.rest_by_count, cwd, numbers);
@@ -64,6 +64,8 @@ fn bar(share: f64) -> String {
 struct Table {
     title: &'static str,
     width: usize,
+    /// Older events fell out of the ring.
+    is_window: bool,
     /// Columns of numbers: head and width.
     heads: Vec<(&'static str, usize)>,
     rows: Vec<Row>,
@@ -84,9 +86,11 @@ enum Place {
 }
 
 impl Place {
-    fn of(row: &LineTotal, cwd: &Path) -> Place {
-        if row.kind != LineKind::Line {
-            return Place::Words(row.kind.label().to_owned());
+    fn of(row: &LineTotal, is_window: bool, cwd: &Path) -> Place {
+        match row.kind {
+            LineKind::Line => {}
+            LineKind::BeforeRecording if is_window => return Place::Words("before the events kept".to_owned()),
+            kind => return Place::Words(kind.label().to_owned()),
         }
         let path = clean(&paths::short(&row.file, cwd));
         let place = if row.line == 0 { path } else { format!("{path}:{}", row.line) };
@@ -140,8 +144,8 @@ fn fit_primitives(all: &[String], columns: usize) -> String {
 }
 
 impl Table {
-    fn new(page: &Page, title: &'static str) -> Table {
-        Table { title, width: page.width, heads: Vec::new(), rows: Vec::new() }
+    fn new(page: &Page, summary: &Summary, title: &'static str) -> Table {
+        Table { title, width: page.width, is_window: summary.is_window, heads: Vec::new(), rows: Vec::new() }
     }
 
     fn count_width(&self, summary: &Summary) -> usize {
@@ -152,7 +156,7 @@ impl Table {
 
     fn add(&mut self, lines: &[LineTotal], rest: Rest, cwd: &Path, numbers: impl Fn(u64, u64) -> Vec<String>) {
         for line in lines {
-            let (place, primitives) = (Place::of(line, cwd), primitives(line));
+            let (place, primitives) = (Place::of(line, self.is_window, cwd), primitives(line));
             self.rows.push(Row { numbers: numbers(line.bytes, line.count), place, primitives });
         }
         if rest.lines > 0 {

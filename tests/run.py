@@ -1,0 +1,25 @@
+"""Runs the Python tests: makes their environments first. `--soak` runs the long ones; further arguments go to pytest."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    soak = "--soak" in arguments
+    arguments = [argument for argument in arguments if argument != "--soak"]
+    wheels = sorted((ROOT / "target" / "wheels").glob("mlx_memviz-*-abi3-*.whl"))
+    if len(wheels) != 1:
+        print(f"tests: found {len(wheels)} wheels in target/wheels, expected 1: run `make wheel`", file=sys.stderr)
+        return 2
+    os.environ["MEMVIZ_WHEEL"] = str(wheels[0])
+    command = [sys.executable, "-m", "pytest", str(ROOT / "tests"), "-m", "soak" if soak else "not soak", *arguments]
+    return subprocess.run(command, cwd=ROOT).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
