@@ -6,7 +6,7 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{linux, session, state};
+use crate::{linux, session, state, vtables};
 
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
@@ -22,15 +22,19 @@ pub fn register() {
 }
 
 extern "C" fn before() {
+    session::raw_lock();
+    vtables::raw_lock();
     state::lock_all();
 }
 
 extern "C" fn in_parent() {
     state::unlock_all();
+    vtables::raw_unlock();
+    session::raw_unlock();
 }
 
 extern "C" fn in_child() {
-    state::unlock_all();
+    in_parent();
     if session::detach() {
         IS_CHILD.store(true, Ordering::Relaxed);
     }

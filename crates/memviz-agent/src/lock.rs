@@ -4,20 +4,32 @@
 //! (lock order: this one, then the allocator's mutex). It is never held across `eval`, `set_data`, `copy_shared_buffer`,
 //! `~ArrayDesc`, `set_cache_limit` or `clear_cache`: those wait for threads whose frees need it.
 //!
-//! A pthread mutex and not `std::sync::Mutex`, for two reasons: `fork` handlers must lock before the fork and unlock in
-//! both processes, and the adaptive kind spins first, which suits sections of 100 ns shared by two threads.
-#![expect(unsafe_code, reason = "pthread mutexes and the data they guard")]
+//! Our own and not `std::sync::Mutex`, for two reasons: `fork` handlers must lock before the fork and unlock in both
+//! processes, which no guard can do; and a waiter spins for some microseconds before it sleeps, because sections last
+//! 0.1 to 0.3 µs and are shared by the thread that evaluates and the one that executes, for which a sleep costs more than
+//! everything else here. The algorithm is Drepper's third mutex ("Futexes Are Tricky", 2011).
+#![expect(unsafe_code, reason = "futex calls and the data that the lock guards")]
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A value behind an adaptive pthread mutex, for statics.
+use crate::linux;
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const HELD_WITH_SLEEPERS: u32 = 2;
+
+/// Rounds of spinning before sleeping, 20 to 100 ns each.
+const SPINS: u32 = 100;
+
+/// A value behind a lock, for statics.
 pub struct Lock<T> {
-    mutex: UnsafeCell<libc::pthread_mutex_t>,
+    state: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only through `Guard`, of which the mutex lets one exist at a time, and through `raw_lock`
+// SAFETY: the value is reached only through `Guard`, of which the state lets one exist at a time, and through `raw_lock`
 // with `raw_unlock`, which do not touch it.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
@@ -29,43 +41,60 @@ pub struct Guard<'a, T> {
 impl<T> Lock<T> {
     /// An unlocked lock.
     pub const fn new(value: T) -> Lock<T> {
-        Lock { mutex: UnsafeCell::new(INITIAL_MUTEX), value: UnsafeCell::new(value) }
+        Lock { state: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
     }
 
     /// Waits for the lock. Not reentrant.
+    #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
         self.raw_lock();
         Guard { lock: self }
     }
 
     /// Locks without access to the value, for `fork` handlers.
+    #[inline]
     pub fn raw_lock(&self) {
-        // SAFETY: the mutex is initialised, and lives as long as `self`. Locking an initialised normal mutex cannot fail.
-        unsafe { libc::pthread_mutex_lock(self.mutex.get()) };
+        if self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            self.wait();
+        }
+    }
+
+    #[cold]
+    fn wait(&self) {
+        for _ in 0..SPINS {
+            std::hint::spin_loop();
+            if self.state.load(Ordering::Relaxed) == FREE
+                && self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
+                return;
+            }
+        }
+        while self.state.swap(HELD_WITH_SLEEPERS, Ordering::Acquire) != FREE {
+            linux::futex_wait(&self.state, HELD_WITH_SLEEPERS);
+        }
     }
 
     /// Undoes `raw_lock` of this thread, or, in the child of a fork, of the thread that forked.
+    #[inline]
     pub fn raw_unlock(&self) {
-        // SAFETY: as in `raw_lock`; callers hold the lock.
-        unsafe { libc::pthread_mutex_unlock(self.mutex.get()) };
+        if self.state.swap(FREE, Ordering::Release) == HELD_WITH_SLEEPERS {
+            linux::futex_wake_one(&self.state);
+        }
     }
 }
-
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const INITIAL_MUTEX: libc::pthread_mutex_t = libc::PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-const INITIAL_MUTEX: libc::pthread_mutex_t = libc::PTHREAD_MUTEX_INITIALIZER;
 
 impl<T> Deref for Guard<'_, T> {
     type Target = T;
 
+    #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: a guard exists, so this thread holds the mutex and no other reference to the value is alive.
+        // SAFETY: a guard exists, so this thread holds the lock and no other reference to the value is alive.
         unsafe { &*self.lock.value.get() }
     }
 }
 
 impl<T> DerefMut for Guard<'_, T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as in `deref`, and `&mut self` excludes a second borrow through this guard.
         unsafe { &mut *self.lock.value.get() }
@@ -73,6 +102,7 @@ impl<T> DerefMut for Guard<'_, T> {
 }
 
 impl<T> Drop for Guard<'_, T> {
+    #[inline]
     fn drop(&mut self) {
         self.lock.raw_unlock();
     }

@@ -11,6 +11,7 @@ use memviz_image::{LoadedImage, Machine, SlotAddr, SymbolTable};
 
 use crate::error::AttachError;
 use crate::linux::{self, Image, OwnMemory};
+use crate::lock::Lock;
 use crate::mlx::{self, Layout};
 use crate::originals::{self, Originals, Ptr, function};
 use crate::plan::{self, Callers, Function, PLAN};
@@ -233,11 +234,23 @@ fn exported_names(library: &Image, symbols: &SymbolTable) -> BTreeMap<Function, 
     symbols.with_prefix("_Z").filter_map(named).filter(is_exported).collect()
 }
 
-/// Every slot of the plan in libmlx and in the modules linked to it.
+/// Every slot of the plan in libmlx and in the modules linked to it. Looked for once, and again when modules were loaded.
 ///
 /// # Errors
 /// A slot that libmlx must have is missing: a call of its own would escape.
 pub fn slots(library: &Path) -> Result<Vec<HookSlot>, AttachError> {
+    static FOUND: Lock<Option<(u64, Vec<HookSlot>)>> = Lock::new(None);
+    let mut known = FOUND.lock();
+    let load_count = linux::load_count();
+    if let Some((_, slots)) = known.as_ref().filter(|(count, _)| *count == load_count) {
+        return Ok(slots.clone());
+    }
+    let slots = find_slots(library)?;
+    *known = Some((load_count, slots.clone()));
+    Ok(slots)
+}
+
+fn find_slots(library: &Path) -> Result<Vec<HookSlot>, AttachError> {
     let machine = Machine::host().ok_or(AttachError::UnknownMachine)?;
     let mut found = Vec::new();
     for image in linux::images() {

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::linux;
+use crate::originals::function;
 
 type Object = *mut c_void;
 
@@ -27,7 +28,7 @@ struct Api {
 macro_rules! function {
     ($name:literal) => {
         // SAFETY: the type of the field is the function's type in the stable ABI.
-        unsafe { std::mem::transmute::<*const c_void, _>(linux::symbol($name)?) }
+        unsafe { function(linux::symbol($name)? as u64) }
     };
 }
 

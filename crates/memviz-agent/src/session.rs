@@ -241,6 +241,16 @@ fn not_recording() -> AttachError {
     if fork::is_child() { AttachError::ForkedChild } else { AttachError::NotRecording }
 }
 
+/// Keeps other threads from starting and stopping, around a fork.
+pub fn raw_lock() {
+    INSTALLED.raw_lock();
+}
+
+/// Undoes `raw_lock`.
+pub fn raw_unlock() {
+    INSTALLED.raw_unlock();
+}
+
 /// In the child of a fork: restores every pointer. Was anything installed?
 pub fn detach() -> bool {
     let Some(mut installed) = INSTALLED.lock().take() else { return false };

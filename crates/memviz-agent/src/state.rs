@@ -136,6 +136,9 @@ pub fn forget_evictions() {
 /// or scratch buffers has a few.
 const PENDING: usize = 8;
 
+/// Events after which a thread that Python does not know is taken for one of MLX's own.
+const NAME_TRIES: u8 = 32;
+
 /// An allocation that no array has taken yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
@@ -151,7 +154,8 @@ pub struct Pending {
 pub struct ThreadNotes {
     session: Cell<u32>,
     thread: Cell<ThreadId>,
-    has_python_name: Cell<bool>,
+    /// How often this thread's Python name is still to be asked for: MLX's own threads have none.
+    name_tries: Cell<u8>,
     /// The primitive that is being evaluated, and its `outputs` vector; 0 outside.
     pub primitive: Cell<usize>,
     /// Address of the `std::vector<array>` that the primitive fills.
@@ -173,7 +177,7 @@ thread_local! {
         ThreadNotes {
             session: Cell::new(0),
             thread: Cell::new(ThreadId(0)),
-            has_python_name: Cell::new(false),
+            name_tries: Cell::new(0),
             primitive: Cell::new(0),
             outputs: Cell::new(0),
             evaluated: Cell::new(StackId(0)),
@@ -241,7 +245,7 @@ impl ThreadNotes {
     /// This thread's id in the present recording.
     #[inline]
     pub fn thread(&self, recorder: &mut Recorder) -> ThreadId {
-        if self.session.get() == session() && self.has_python_name.get() {
+        if self.session.get() == session() && self.name_tries.get() == 0 {
             return self.thread.get();
         }
         self.register(recorder)
@@ -253,9 +257,10 @@ impl ThreadNotes {
         let is_new = self.session.replace(session()) != session();
         if is_new {
             self.pending_count.set(0);
+            self.name_tries.set(NAME_TRIES);
         }
         let name = python::thread_name();
-        self.has_python_name.set(name.is_some());
+        self.name_tries.set(if name.is_some() { 0 } else { self.name_tries.get() - 1 });
         match name {
             Some(name) if !is_new => recorder.rename_thread(self.thread.get(), &name),
             None if !is_new => {}

@@ -10,11 +10,12 @@ use memviz_image::SlotAddr;
 use memviz_trace::StringId;
 
 use crate::hooks::eval;
+use crate::linux::{self, Image};
 use crate::lock::Lock;
 use crate::mlx::primitive::{SLOT_EVAL_CPU, SLOT_EVAL_GPU, SLOT_NAME};
+use crate::objects;
 use crate::originals::{EvalPrimitive, function};
 use crate::recorder::Recorder;
-use crate::{linux, objects};
 
 /// MLX 0.32.4 has 137 classes; the table is never more than half full.
 const PLACES: usize = 2048;
@@ -83,14 +84,15 @@ unsafe fn patch(vtable: usize, primitive: usize) {
     if entry.is_patched.load(Ordering::Relaxed) || (is_new && *count >= PLACES / 2) {
         return;
     }
-    let Some(slots) = check(vtable) else {
-        REFUSED.fetch_add(1, Ordering::Relaxed);
-        return;
-    };
     if is_new {
+        let images = linux::images();
+        let Some(slots) = check(vtable, &images) else {
+            REFUSED.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
         // SAFETY: by contract, as in `meet`.
         let name = unsafe { objects::name_of(primitive) };
-        let is_static = linux::images().iter().any(|image| image.contains(name.as_ptr() as u64));
+        let is_static = images.iter().any(|image| image.contains(name.as_ptr() as u64));
         entry.has_own_name.store(!is_static, Ordering::Relaxed);
         for (original, slot) in entry.originals.iter().zip(slots) {
             original.store(slot, Ordering::Relaxed);
@@ -104,8 +106,7 @@ unsafe fn patch(vtable: usize, primitive: usize) {
 }
 
 /// The two functions of a vtable, if it looks like a primitive's: eval_cpu, eval_gpu and name must be code.
-fn check(vtable: usize) -> Option<[usize; 2]> {
-    let images = linux::images();
+fn check(vtable: usize, images: &[Image]) -> Option<[usize; 2]> {
     let is_code = |addr: u64| images.iter().any(|image| image.is_code(addr));
     let slot = |slot: usize| linux::read_u64((vtable + 8 * slot) as u64).filter(|&addr| is_code(addr));
     slot(SLOT_NAME)?;
@@ -120,6 +121,16 @@ fn store(vtable: usize, slot: usize, function: *const c_void) {
     if unsafe { linux::swap_pointer(slot, function) }.is_err() {
         REFUSED.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Keeps other threads from patching, around a fork.
+pub fn raw_lock() {
+    PATCHING.raw_lock();
+}
+
+/// Undoes `raw_lock`.
+pub fn raw_unlock() {
+    PATCHING.raw_unlock();
 }
 
 /// Restores every vtable.

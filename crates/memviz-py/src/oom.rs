@@ -22,10 +22,10 @@ pub fn set_oom_callback(callback: Option<Py<PyAny>>) {
 extern "C" fn run(_: *mut c_void) -> c_int {
     Python::attach(|py| {
         let callback = CALLBACK.lock().ok().and_then(|slot| slot.as_ref().map(|callback| callback.clone_ref(py)));
-        if let Some(callback) = callback {
-            if let Err(error) = callback.call0(py) {
-                error.write_unraisable(py, Some(callback.bind(py)));
-            }
+        if let Some(callback) = callback
+            && let Err(error) = callback.call0(py)
+        {
+            error.write_unraisable(py, Some(callback.bind(py)));
         }
     });
     0

@@ -9,10 +9,11 @@ use crate::originals::{self, Ptr};
 use crate::recorder::Recorder;
 use crate::state::{self, Pending, ThreadNotes};
 
-/// An event of this thread, now, for a buffer; stream, device and stacks of the primitive that is running, if any.
+/// An event of this thread for a buffer. The time is read before the lock is taken, to hold it the shorter; the recorder
+/// sees to it that time never runs back along the ring.
 #[inline]
-fn event_here(notes: &ThreadNotes, recorder: &mut Recorder, addr: u64, size: u64) -> Event {
-    Event { time_nanos: state::now(), addr, size, thread: notes.thread(recorder), ..Event::default() }
+fn event_here(notes: &ThreadNotes, recorder: &mut Recorder, time_nanos: u64, addr: u64, size: u64) -> Event {
+    Event { time_nanos, addr, size, thread: notes.thread(recorder), ..Event::default() }
 }
 
 /// Fills in what the running primitive tells: its first output is taken for the owner, whose descriptor is returned, or 0.
@@ -43,8 +44,9 @@ pub unsafe extern "C-unwind" fn malloc(allocator: Ptr, size: usize) -> Ptr {
         // SAFETY: passes the caller's arguments on.
         return unsafe { (originals.malloc)(allocator, size) };
     }
+    let time_nanos = state::now();
     let mut guard = state::recorder();
-    let mut attempt = Attempt { recorder: guard.as_mut(), requested: size };
+    let mut attempt = Attempt { recorder: guard.as_mut(), time_nanos, requested: size };
     // SAFETY: passes the caller's arguments on. If it throws, `attempt` records the failure and the lock is released.
     let buffer = unsafe { (originals.malloc)(allocator, size) };
     if buffer.is_null() && size > 0 {
@@ -53,19 +55,21 @@ pub unsafe extern "C-unwind" fn malloc(allocator: Ptr, size: usize) -> Ptr {
     if let Some(recorder) = attempt.succeeded() {
         // SAFETY: `buffer` was returned by this allocator a moment ago and is not freed yet.
         let real_size = unsafe { (originals.size)(allocator, buffer) };
-        contained_with(recorder, |recorder| record_alloc(recorder, buffer as u64, real_size as u64, size as u64));
+        contained_with(recorder, |recorder| {
+            record_alloc(recorder, time_nanos, buffer as u64, real_size as u64, size as u64);
+        });
     }
     buffer
 }
 
 #[inline]
-fn record_alloc(recorder: &mut Recorder, addr: u64, size: u64, requested: u64) {
+fn record_alloc(recorder: &mut Recorder, time_nanos: u64, addr: u64, size: u64, requested: u64) {
     state::drain_evictions(recorder);
     if addr == 0 {
         return;
     }
     state::with_notes(|notes| {
-        let mut event = event_here(notes, recorder, addr, size);
+        let mut event = event_here(notes, recorder, time_nanos, addr, size);
         event.slack = u32::try_from(size.saturating_sub(requested)).unwrap_or(u32::MAX);
         let expected = describe_by_context(notes, recorder, &mut event);
         let alloc_index = recorder.alloc(event);
@@ -80,6 +84,7 @@ fn record_alloc(recorder: &mut Recorder, addr: u64, size: u64, requested: u64) {
 /// A malloc under way. Dropped before `succeeded`, also by a C++ exception, it records that memory ran out.
 struct Attempt<'a> {
     recorder: Option<&'a mut Recorder>,
+    time_nanos: u64,
     requested: usize,
 }
 
@@ -92,13 +97,13 @@ impl<'a> Attempt<'a> {
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         let Some(recorder) = self.recorder.take() else { return };
-        let requested = self.requested as u64;
+        let (requested, time_nanos) = (self.requested as u64, self.time_nanos);
         contained_with(recorder, |recorder| {
             state::drain_evictions(recorder);
             // The CPU allocator of 0.32 counts a failed allocation as active for ever.
             let counted = originals::counters().active.saturating_sub(recorder.totals().active);
             state::with_notes(|notes| {
-                let mut event = event_here(notes, recorder, 0, 0);
+                let mut event = event_here(notes, recorder, time_nanos, 0, 0);
                 describe_by_context(notes, recorder, &mut event);
                 if event.built == StackId(0) {
                     event.built = state::capture_built();
@@ -121,6 +126,7 @@ pub unsafe extern "C-unwind" fn free(allocator: Ptr, buffer: Ptr) {
         return unsafe { (originals.free)(allocator, buffer) };
     }
     let freed_at = state::capture_freed();
+    let time_nanos = state::now();
     state::with_notes(|notes| {
         let mut guard = state::recorder();
         // SAFETY: the buffer is alive until the call below.
@@ -132,29 +138,22 @@ pub unsafe extern "C-unwind" fn free(allocator: Ptr, buffer: Ptr) {
         let is_recycled = freeing.end();
         if let Some(recorder) = guard.as_mut() {
             contained_with(recorder, |recorder| {
-                record_free(recorder, notes, buffer as u64, size, freed_at, is_recycled)
+                let event = event_here(notes, recorder, time_nanos, buffer as u64, size);
+                record_free(recorder, notes, event, freed_at, is_recycled);
             });
         }
     });
 }
 
 #[inline]
-fn record_free(
-    recorder: &mut Recorder,
-    notes: &ThreadNotes,
-    addr: u64,
-    size: u64,
-    freed_at: StackId,
-    is_recycled: bool,
-) {
+fn record_free(recorder: &mut Recorder, notes: &ThreadNotes, mut event: Event, freed_at: StackId, is_recycled: bool) {
     if notes.has_pending() {
-        let scratch = notes.take_pending(addr).filter(|pending| pending.expected != 0);
+        let scratch = notes.take_pending(event.addr).filter(|pending| pending.expected != 0);
         if scratch.is_some() {
             // SAFETY: what the eval hook noted is alive until it returns.
             unsafe { array::own_scratch(recorder, notes, scratch.into_iter()) };
         }
     }
-    let mut event = event_here(notes, recorder, addr, size);
     event.triggered = if freed_at == StackId(0) { notes.evaluated.get() } else { freed_at };
     recorder.free(event, is_recycled);
     state::drain_evictions(recorder);

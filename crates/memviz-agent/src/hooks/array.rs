@@ -36,7 +36,9 @@ pub unsafe extern "C-unwind" fn init(desc: Ptr) {
 /// `desc` is a new `ArrayDesc`, known only to this thread.
 #[inline]
 unsafe fn born(desc: usize) {
-    let stack = state::capture_built();
+    // An array that is born while a primitive runs is the primitive's own: no Python line built it. Most are weak copies.
+    let is_inside = state::with_notes(|notes| notes.primitive.get() != 0);
+    let stack = if is_inside { StackId(0) } else { state::capture_built() };
     // SAFETY: by contract.
     unsafe {
         let primitive = objects::primitive_of(desc);

@@ -20,10 +20,10 @@ use crate::state;
 /// Runs bookkeeping so that a panic in it does not reach MLX: it is counted as a loss instead.
 #[inline]
 fn contained(run: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(run)).is_err() {
-        if let Some(recorder) = state::recorder().as_mut() {
-            recorder.lose();
-        }
+    if catch_unwind(AssertUnwindSafe(run)).is_err()
+        && let Some(recorder) = state::recorder().as_mut()
+    {
+        recorder.lose();
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use memviz_image::{ReadMemory, SlotAddr, Unreadable};
 
@@ -172,6 +172,21 @@ pub unsafe fn swap_pointer(slot: SlotAddr, new: *const c_void) -> Result<*const 
     Ok(cell.swap(new.cast_mut(), Ordering::AcqRel))
 }
 
+/// Sleeps while `word` holds `value`; may wake early.
+#[cold]
+pub fn futex_wait(word: &AtomicU32, value: u32) {
+    let (operation, no_timeout) = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, std::ptr::null::<libc::timespec>());
+    // SAFETY: the word lives through the call; the kernel only reads it.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, no_timeout) };
+}
+
+/// Wakes one thread that sleeps on `word`.
+#[cold]
+pub fn futex_wake_one(word: &AtomicU32) {
+    // SAFETY: the kernel uses the address as a key only.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+}
+
 /// Nanoseconds of the monotonic clock.
 pub fn monotonic_nanos() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -221,7 +236,7 @@ pub fn unwind_registers() -> (u64, framehop::UnwindRegsNative) {
 #[inline]
 pub fn read_own_stack(addr: u64) -> Option<u64> {
     let here = (&raw const addr) as u64;
-    if addr % 8 != 0 || addr < here || addr.checked_add(8)? > stack_end() {
+    if !addr.is_multiple_of(8) || addr < here || addr.checked_add(8)? > stack_end() {
         return None;
     }
     // SAFETY: aligned, and between this frame and the end of the thread's stack, which is mapped and its own.
