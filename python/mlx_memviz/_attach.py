@@ -34,7 +34,8 @@ def prepare() -> str:
 def _init_frames() -> None:
     _native.init_frames(
         hexversion=sys.hexversion,
-        is_free_threaded=not getattr(sys, "_is_gil_enabled", lambda: True)(),
+        # The build decides the layout, also when it runs with the GIL switched on.
+        is_free_threaded="t" in getattr(sys, "abiflags", ""),
         is_debug="d" in getattr(sys, "abiflags", ""),
         is_cpython=sys.implementation.name == "cpython",
     )

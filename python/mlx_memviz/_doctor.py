@@ -16,7 +16,7 @@ def examine() -> dict:
     found: dict = {
         "memviz": mlx_memviz.__version__,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "free_threaded": not getattr(sys, "_is_gil_enabled", lambda: True)(),
+        "free_threaded": "t" in getattr(sys, "abiflags", ""),
         "machine": f"{platform.system()} {platform.machine()}",
         "mlx": _installed("mlx"),
         "backend_packages": {name: version for name in _BACKENDS if (version := _installed(name))},

@@ -120,7 +120,7 @@ impl Recorder {
         };
         for &(addr, size) in cached {
             let alloc = Event { addr, size, ..Event::default() };
-            recorder.enter(Entry { alloc, alloc_index: u64::MAX, is_cached: true, has_owner: true });
+            recorder.enter(Entry { alloc, alloc_index: u64::MAX, is_cached: true });
         }
         recorder
     }
@@ -131,8 +131,9 @@ impl Recorder {
         }
     }
 
-    /// A buffer at `event.addr` became active; the action is decided here: a reuse if the address is cached.
-    pub fn alloc(&mut self, mut event: Event) {
+    /// A buffer at `event.addr` became active; the action is decided here: a reuse if the address is cached. Returns the
+    /// number of the event, `u64::MAX` when it was not written.
+    pub fn alloc(&mut self, mut event: Event) -> u64 {
         let previous = self.table.get_mut(event.addr).map(|entry| entry.is_cached);
         event.action = if previous == Some(true) { Action::AllocReuse } else { Action::AllocNew };
         let cached_change = if event.action == Action::AllocReuse { -(event.size as i64) } else { 0 };
@@ -142,13 +143,14 @@ impl Recorder {
             written.triggered = StackId(0);
         }
         let alloc_index = self.count(&event, written, event.size as i64, cached_change);
-        self.enter(Entry { alloc: event, alloc_index, is_cached: false, has_owner: false });
+        self.enter(Entry { alloc: event, alloc_index, is_cached: false });
+        alloc_index
     }
 
-    /// An array took the buffer at `addr`: the first one owns it, later ones are aliases. Its event is completed.
-    pub fn own(&mut self, addr: u64, owner: Owner) {
-        let Some(entry) = self.table.get_mut(addr).filter(|entry| !entry.is_cached && !entry.has_owner) else { return };
-        entry.has_owner = true;
+    /// An array took the buffer at `addr` that event `alloc_index` allocated. That event is completed.
+    pub fn own(&mut self, addr: u64, alloc_index: u64, owner: Owner) {
+        let is_that_use = |entry: &&mut Entry| !entry.is_cached && entry.alloc_index == alloc_index;
+        let Some(entry) = self.table.get_mut(addr).filter(is_that_use) else { return };
         let alloc = &mut entry.alloc;
         alloc.what = owner.what;
         if owner.built != StackId(0) {
@@ -185,7 +187,7 @@ impl Recorder {
             None if is_recycled => {
                 // From before the recording: known from now on.
                 let alloc = Event { time_nanos: 0, triggered: StackId(0), action: Action::AllocNew, ..event };
-                self.enter(Entry { alloc, alloc_index: u64::MAX, is_cached: true, has_owner: true });
+                self.enter(Entry { alloc, alloc_index: u64::MAX, is_cached: true });
             }
             None => {}
         }

@@ -136,6 +136,17 @@ pub fn forget_evictions() {
 /// or scratch buffers has a few.
 const PENDING: usize = 8;
 
+/// An allocation that no array has taken yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending {
+    /// Of the buffer.
+    pub addr: u64,
+    /// Number of its event, `u64::MAX` when it was not written: tells it from a later allocation at that address.
+    pub alloc_index: u64,
+    /// Descriptor of the array that its event was attributed to, 0 for none.
+    pub expected: usize,
+}
+
 /// What a thread knows about what it is doing.
 pub struct ThreadNotes {
     session: Cell<u32>,
@@ -153,7 +164,7 @@ pub struct ThreadNotes {
     pub freeing: Cell<u64>,
     /// Set by the cache's callback.
     pub is_recycled: Cell<bool>,
-    pending: [Cell<u64>; PENDING],
+    pending: [Cell<Pending>; PENDING],
     pending_count: Cell<usize>,
 }
 
@@ -169,7 +180,7 @@ thread_local! {
             released: Cell::new(StackId(0)),
             freeing: Cell::new(0),
             is_recycled: Cell::new(false),
-            pending: [const { Cell::new(0) }; PENDING],
+            pending: [const { Cell::new(Pending { addr: 0, alloc_index: 0, expected: 0 }) }; PENDING],
             pending_count: Cell::new(0),
         }
     };
@@ -182,42 +193,49 @@ pub fn with_notes<R>(run: impl FnOnce(&ThreadNotes) -> R) -> R {
 }
 
 impl ThreadNotes {
-    /// An allocation that waits for its array. The oldest is forgotten when there are too many: it stays without an owner.
+    /// An allocation that waits for its array. When there are too many, the oldest is given back.
     #[inline]
-    pub fn push_pending(&self, addr: u64) {
+    pub fn push_pending(&self, pending: Pending) -> Option<Pending> {
         let count = self.pending_count.get();
-        if count == PENDING {
-            for at in 1..PENDING {
-                self.pending[at - 1].set(self.pending[at].get());
-            }
-            self.pending[PENDING - 1].set(addr);
-        } else {
-            self.pending[count].set(addr);
+        if count < PENDING {
+            self.pending[count].set(pending);
             self.pending_count.set(count + 1);
+            return None;
         }
+        let oldest = self.pending[0].get();
+        for at in 1..PENDING {
+            self.pending[at - 1].set(self.pending[at].get());
+        }
+        self.pending[PENDING - 1].set(pending);
+        Some(oldest)
     }
 
     /// Is that allocation waiting for its array? It no longer is afterwards. 70 % of all `set_data` calls are weak copies
     /// of arrays that have an owner already: they end here, without a lock.
     #[inline]
-    pub fn take_pending(&self, addr: u64) -> bool {
+    pub fn take_pending(&self, addr: u64) -> Option<Pending> {
         let count = self.pending_count.get();
         for at in (0..count).rev() {
-            if self.pending[at].get() == addr {
+            let pending = self.pending[at].get();
+            if pending.addr == addr {
                 self.pending[at].set(self.pending[count - 1].get());
                 self.pending_count.set(count - 1);
-                return true;
+                return Some(pending);
             }
         }
-        false
+        None
     }
 
     /// Allocations that waited in vain, at the end of a primitive: scratch memory without an array.
     #[inline]
-    pub fn drain_pending(&self, mut each: impl FnMut(u64)) {
-        for at in 0..self.pending_count.replace(0) {
-            each(self.pending[at].get());
-        }
+    pub fn drain_pending(&self) -> impl Iterator<Item = Pending> {
+        (0..self.pending_count.replace(0)).map(|at| self.pending[at].get())
+    }
+
+    /// Does any allocation wait for its array?
+    #[inline]
+    pub fn has_pending(&self) -> bool {
+        self.pending_count.get() > 0
     }
 
     /// This thread's id in the present recording.
@@ -233,6 +251,9 @@ impl ThreadNotes {
     #[cold]
     fn register(&self, recorder: &mut Recorder) -> ThreadId {
         let is_new = self.session.replace(session()) != session();
+        if is_new {
+            self.pending_count.set(0);
+        }
         let name = python::thread_name();
         self.has_python_name.set(name.is_some());
         match name {

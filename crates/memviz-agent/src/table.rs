@@ -17,8 +17,6 @@ pub struct Entry {
     pub alloc_index: u64,
     /// Waiting in MLX's cache.
     pub is_cached: bool,
-    /// An array took it, so a later `set_data` with the same buffer is an alias.
-    pub has_owner: bool,
 }
 
 impl Entry {
@@ -45,7 +43,6 @@ const EMPTY: Entry = Entry {
     },
     alloc_index: u64::MAX,
     is_cached: false,
-    has_owner: false,
 };
 
 /// The table. Never more than half full.

@@ -155,7 +155,8 @@ pub unsafe fn original(vtable: usize, slot: usize) -> EvalPrimitive {
     unsafe { function(address as u64) }
 }
 
-/// Interned name of a primitive. Static names are known by address; others by content.
+/// Interned name of a primitive. Static names are known by address, not by class: a `Reduce` is a "Sum" or a "Max". Others
+/// are known by content.
 ///
 /// # Safety
 /// `primitive` is a live `Primitive` whose name was built by `meet` or is static.

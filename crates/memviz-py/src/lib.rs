@@ -13,7 +13,7 @@ mod recording;
 mod self_test;
 mod trace;
 
-#[pymodule]
+#[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
     use super::bench::{bench_allocator, bench_nothing, bench_public_capture};

@@ -43,10 +43,10 @@ def main() -> int:
             measure.progress("")
             if not arguments.json:
                 print(report.row(result), flush=True)
+        if arguments.write:
+            arguments.write.write_text(report.as_markdown(results, options))
     if arguments.json:
         print(report.as_json(results))
-    if arguments.write:
-        arguments.write.write_text(report.as_markdown(results, options))
     return int(any(result.is_met is False for result in results))
 
 

@@ -108,7 +108,7 @@ def run(options: measure.Options):
         for number in range(options.rounds):
             measure.progress(f"capture: {name}, round {number + 1} of {options.rounds}")
             for kind, (program, calls) in programs.items():
-                nanos[kind].append(measure.burst(program, 20, time.thread_time_ns) / calls)
+                nanos[kind].append(measure.burst(program, 20, time.thread_time_ns)[0] / calls)
         net = {kind: [a - b for a, b in zip(values, nanos["empty"])] for kind, values in nanos.items()}
         yield measure.result("capture", name, net["memviz"], "ns", target=target)
         for kind, least in (("public", 5), ("torch", 10)):

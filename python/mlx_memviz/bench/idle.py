@@ -19,21 +19,22 @@ import mlx_memviz
 from mlx_memviz import _attach, _native
 from mlx_memviz.bench import measure
 
-# Valgrind runs 50 times slower than the machine; these counts take a few seconds each.
+# Valgrind runs tens of times slower than the machine; a count takes a few seconds.
 FEW, MANY = 100, 2100
 PROGRAM = """
 import sys
 import mlx.core as mx
 if sys.argv[1] != "without":
     import mlx_memviz
+if sys.argv[1] in ("stopped", "recording"):
+    recording = mlx_memviz.start()
 if sys.argv[1] == "stopped":
-    mlx_memviz.start().stop()
+    recording.stop()
 mx.set_default_device(mx.cpu)
 x = mx.ones((8,))
 mx.eval(x)
-for _ in range(int(sys.argv[2])):
-    y = x + x
-    mx.eval(y)
+# One evaluation: waiting for a thread spins, by no fixed number of instructions.
+mx.eval([x + x for _ in range(int(sys.argv[2]))])
 """
 
 
@@ -56,7 +57,7 @@ def _instructions():
         yield measure.Result("idle", "instructions per op", float("nan"), "", note="skipped: valgrind is not installed")
         return
     counts = {}
-    for mode in ("without", "idle", "stopped"):
+    for mode in ("without", "idle", "stopped", "recording"):
         measure.progress(f"idle: counting instructions, {mode}")
         few, many = _count(mode, FEW), _count(mode, MANY)
         if few is None or many is None:
@@ -67,6 +68,8 @@ def _instructions():
     for mode in ("idle", "stopped"):
         ratio = counts[mode] / counts["without"]
         yield measure.Result("idle", f"instructions per op, {mode} / without", ratio, "×", target=1.005)
+    added = counts["recording"] - counts["without"]
+    yield measure.Result("idle", "instructions added per op while recording", added, "")
 
 
 def _count(mode: str, ops: int) -> int | None:

@@ -79,23 +79,25 @@ def recording(**options):
         running.stop()
 
 
-def burst(work: Callable[[], object], repetitions: int, clock: Clock) -> float:
-    """Nanoseconds of the repetition at the first decile, after one that is not counted."""
+def burst(work: Callable[[], object], repetitions: int, clock: Clock) -> tuple[float, float]:
+    """Nanoseconds of the repetition at the first decile, by `clock` and by the wall, after one that is not counted."""
     work()
-    times = []
+    times, walls = [], []
     for _ in range(repetitions):
-        start = clock()
+        start, wall = clock(), time.perf_counter_ns()
         work()
+        walls.append(time.perf_counter_ns() - wall)
         times.append(clock() - start)
-    return sorted(times)[len(times) // 10]
+    return sorted(times)[len(times) // 10], sorted(walls)[len(walls) // 10]
 
 
 @dataclasses.dataclass
 class Pairs:
-    """One value a round, in nanoseconds of one call of the work."""
+    """One value a round, in nanoseconds of one call of the work. `wall`: the same rounds by the wall clock."""
 
-    off: list[float]
-    on: list[float]
+    off: list[float] = dataclasses.field(default_factory=list)
+    on: list[float] = dataclasses.field(default_factory=list)
+    wall: Pairs | None = None
 
     @property
     def ratios(self) -> list[float]:
@@ -108,15 +110,16 @@ class Pairs:
 
 def pairs(label: str, work: Callable[[], object], rounds: int, repetitions: int, clock: Clock, **options) -> Pairs:
     """Runs `work` with and without recording."""
-    measured = Pairs([], [])
+    measured = Pairs(wall=Pairs())
     for number in range(rounds):
         progress(f"{label}: round {number + 1} of {rounds}")
         before = burst(work, repetitions, clock)
         with recording(**options):
             on = [burst(work, repetitions, clock) for _ in range(2)]
         after = burst(work, repetitions, clock)
-        measured.off.append((before + after) / 2)
-        measured.on.append(sum(on) / 2)
+        for at, series in enumerate((measured, measured.wall)):
+            series.off.append((before[at] + after[at]) / 2)
+            series.on.append((on[0][at] + on[1][at]) / 2)
     return measured
 
 

@@ -48,7 +48,7 @@ def _program(operation, ops: int, with_eval: bool):
 
 
 def run(options: measure.Options):
-    """Times are CPU time of the process: with eval, that is both the thread that builds and the one that evaluates."""
+    """By CPU time; with eval, where two threads work, targets are judged by the wall clock, as the text did."""
     with mx.stream(mx.cpu):
         for name, make in (("full", _full), ("add", _add)):
             for with_eval in (False, True):
@@ -62,8 +62,10 @@ def _measure(name: str, operation, ops: int, with_eval: bool, options: measure.O
     clock = time.process_time_ns if with_eval else time.thread_time_ns
     repetitions = measure.repetitions_for(work, 5 if options.is_quick else 15)
     pairs = measure.pairs(f"text: {label}", work, options.rounds, repetitions, clock)
-    target = 1.08 if with_eval else 1.06
-    yield measure.result("text", f"{label}, off", [off / 1e3 for off in pairs.off], "µs")
-    yield measure.result("text", f"{label}, on/off", pairs.ratios, "×", target=target)
+    judged, target = (pairs.wall, 1.08) if with_eval else (pairs, 1.06)
+    yield measure.result("text", f"{label}, off", [off / 1e3 for off in judged.off], "µs")
+    yield measure.result("text", f"{label}, on/off", judged.ratios, "×", target=target)
+    if with_eval:
+        yield measure.result("text", f"{label}, on/off, CPU time", pairs.ratios, "×")
     arrays = ops * ARRAYS[name]
     yield measure.result("text", f"{label}, added per array", [added / arrays for added in pairs.added], "ns")

@@ -3,11 +3,11 @@
 
 use memviz_trace::{Event, StackId};
 
-use super::contained_with;
+use super::{array, contained_with};
+use crate::objects;
 use crate::originals::{self, Ptr};
 use crate::recorder::Recorder;
-use crate::state::{self, ThreadNotes};
-use crate::{objects, stamp};
+use crate::state::{self, Pending, ThreadNotes};
 
 /// An event of this thread, now, for a buffer; stream, device and stacks of the primitive that is running, if any.
 #[inline]
@@ -15,22 +15,22 @@ fn event_here(notes: &ThreadNotes, recorder: &mut Recorder, addr: u64, size: u64
     Event { time_nanos: state::now(), addr, size, thread: notes.thread(recorder), ..Event::default() }
 }
 
-/// Fills in what the running primitive tells: stream, device, and the line that built its first output.
+/// Fills in what the running primitive tells: its first output is taken for the owner, whose descriptor is returned, or 0.
 #[inline]
-fn describe_by_context(notes: &ThreadNotes, recorder: &Recorder, event: &mut Event) {
+fn describe_by_context(notes: &ThreadNotes, recorder: &mut Recorder, event: &mut Event) -> usize {
     event.triggered = notes.evaluated.get();
     let primitive = notes.primitive.get();
     if primitive == 0 {
-        return;
+        return 0;
     }
     // SAFETY: set by the eval hook of this thread, which is still running: primitive and outputs are alive.
     let (stream, output) = unsafe { (objects::stream_of(primitive), objects::descs_of(notes.outputs.get()).next()) };
     (event.stream, event.device) = stream;
-    if let Some(desc) = output {
-        // SAFETY: an element of the live vector of outputs is a live array.
-        let stamp = unsafe { stamp::read(desc, &objects::layout().desc) };
-        event.built = super::array::stack_of_stamp(recorder, stamp);
-    }
+    let Some(desc) = output else { return 0 };
+    // SAFETY: an element of the live vector of outputs is a live array.
+    let owner = unsafe { array::owner(recorder, primitive, desc) };
+    (event.built, event.what, event.stream, event.device) = (owner.built, owner.what, owner.stream, owner.device);
+    desc
 }
 
 /// `Allocator::malloc`.
@@ -67,9 +67,13 @@ fn record_alloc(recorder: &mut Recorder, addr: u64, size: u64, requested: u64) {
     state::with_notes(|notes| {
         let mut event = event_here(notes, recorder, addr, size);
         event.slack = u32::try_from(size.saturating_sub(requested)).unwrap_or(u32::MAX);
-        describe_by_context(notes, recorder, &mut event);
-        recorder.alloc(event);
-        notes.push_pending(addr);
+        let expected = describe_by_context(notes, recorder, &mut event);
+        let alloc_index = recorder.alloc(event);
+        let forgotten = notes.push_pending(Pending { addr, alloc_index, expected });
+        if forgotten.is_some() {
+            // SAFETY: what the eval hook noted is alive until it returns.
+            unsafe { array::own_scratch(recorder, notes, forgotten.into_iter()) };
+        }
     });
 }
 
@@ -117,48 +121,68 @@ pub unsafe extern "C-unwind" fn free(allocator: Ptr, buffer: Ptr) {
         return unsafe { (originals.free)(allocator, buffer) };
     }
     let freed_at = state::capture_freed();
-    let mut guard = state::recorder();
-    // SAFETY: the buffer is alive until the call below.
-    let size = unsafe { (originals.size)(allocator, buffer) } as u64;
-    let freeing = Freeing::begin(buffer as u64);
-    // SAFETY: passes the caller's arguments on. If it throws (CUDA up to 0.32.2), the notes are reset and the lock released.
-    unsafe { (originals.free)(allocator, buffer) };
-    let is_recycled = freeing.end();
-    if let Some(recorder) = guard.as_mut() {
-        contained_with(recorder, |recorder| {
-            state::with_notes(|notes| {
-                let mut event = event_here(notes, recorder, buffer as u64, size);
-                event.triggered = if freed_at == StackId(0) { notes.evaluated.get() } else { freed_at };
-                recorder.free(event, is_recycled);
+    state::with_notes(|notes| {
+        let mut guard = state::recorder();
+        // SAFETY: the buffer is alive until the call below.
+        let size = unsafe { (originals.size)(allocator, buffer) } as u64;
+        let freeing = Freeing::begin(notes, buffer as u64);
+        // SAFETY: passes the caller's arguments on. If it throws (CUDA up to 0.32.2), the notes are reset and the lock
+        // released.
+        unsafe { (originals.free)(allocator, buffer) };
+        let is_recycled = freeing.end();
+        if let Some(recorder) = guard.as_mut() {
+            contained_with(recorder, |recorder| {
+                record_free(recorder, notes, buffer as u64, size, freed_at, is_recycled)
             });
-            state::drain_evictions(recorder);
-        });
+        }
+    });
+}
+
+#[inline]
+fn record_free(
+    recorder: &mut Recorder,
+    notes: &ThreadNotes,
+    addr: u64,
+    size: u64,
+    freed_at: StackId,
+    is_recycled: bool,
+) {
+    if notes.has_pending() {
+        let scratch = notes.take_pending(addr).filter(|pending| pending.expected != 0);
+        if scratch.is_some() {
+            // SAFETY: what the eval hook noted is alive until it returns.
+            unsafe { array::own_scratch(recorder, notes, scratch.into_iter()) };
+        }
     }
+    let mut event = event_here(notes, recorder, addr, size);
+    event.triggered = if freed_at == StackId(0) { notes.evaluated.get() } else { freed_at };
+    recorder.free(event, is_recycled);
+    state::drain_evictions(recorder);
 }
 
 /// A free under way on this thread: the cache's callback notes here that it took the buffer.
-struct Freeing;
+struct Freeing<'a> {
+    notes: &'a ThreadNotes,
+}
 
-impl Freeing {
+impl Freeing<'_> {
     #[inline]
-    fn begin(addr: u64) -> Freeing {
-        state::with_notes(|notes| {
-            notes.freeing.set(addr);
-            notes.is_recycled.set(false);
-        });
-        Freeing
+    fn begin(notes: &ThreadNotes, addr: u64) -> Freeing<'_> {
+        notes.freeing.set(addr);
+        notes.is_recycled.set(false);
+        Freeing { notes }
     }
 
     #[inline]
     fn end(self) -> bool {
-        state::with_notes(|notes| notes.is_recycled.get())
+        self.notes.is_recycled.get()
     }
 }
 
-impl Drop for Freeing {
+impl Drop for Freeing<'_> {
     #[inline]
     fn drop(&mut self) {
-        state::with_notes(|notes| notes.freeing.set(0));
+        self.notes.freeing.set(0);
     }
 }
 

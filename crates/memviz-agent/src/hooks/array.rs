@@ -6,7 +6,7 @@ use memviz_trace::{Action, Event, StackId, ThreadId, WhatId};
 use super::contained;
 use crate::originals::{self, Ptr};
 use crate::recorder::{Owner, Recorder};
-use crate::state::{self, ThreadNotes};
+use crate::state::{self, Pending, ThreadNotes};
 use crate::whats::WhatKey;
 use crate::{objects, stamp, vtables};
 
@@ -124,27 +124,42 @@ pub unsafe extern "C-unwind" fn set_data_long(
 #[inline]
 unsafe fn took_buffer(array: Ptr, argument: Ptr) {
     // SAFETY: by contract.
-    let addr = unsafe { objects::buffer_in(argument) };
-    if !state::with_notes(|notes| notes.take_pending(addr)) {
-        return;
-    }
-    contained(|| {
-        // SAFETY: by contract.
-        let desc = unsafe { objects::desc_of(array) };
-        let mut guard = state::recorder();
-        if let Some(recorder) = guard.as_mut() {
-            // SAFETY: the descriptor of a live array.
-            state::with_notes(|notes| unsafe { own(recorder, notes, desc, addr) });
+    let (addr, desc) = unsafe { (objects::buffer_in(argument), objects::desc_of(array)) };
+    state::with_notes(|notes| {
+        let Some(pending) = notes.take_pending(addr) else { return };
+        // Nearly always the first output takes the first allocation, and the event says so already.
+        if pending.expected == desc && !state::records_arrays() {
+            return;
         }
+        contained(|| {
+            if let Some(recorder) = state::recorder().as_mut() {
+                // SAFETY: the descriptor of a live array.
+                unsafe { own(recorder, notes, desc, pending) };
+            }
+        });
     });
 }
 
 /// # Safety
-/// `desc` is a live `ArrayDesc` that is about to own the buffer at `addr`.
-#[inline]
-unsafe fn own(recorder: &mut Recorder, notes: &ThreadNotes, desc: usize, addr: u64) {
-    let running = notes.primitive.get();
+/// `desc` is a live `ArrayDesc` that is about to own a pending buffer.
+unsafe fn own(recorder: &mut Recorder, notes: &ThreadNotes, desc: usize, pending: Pending) {
     // SAFETY: by contract; a running primitive is alive.
+    let owner = unsafe { owner(recorder, notes.primitive.get(), desc) };
+    recorder.own(pending.addr, pending.alloc_index, owner);
+    if state::records_arrays() {
+        // SAFETY: by contract.
+        let stamp = unsafe { stamp::read(desc, &objects::layout().desc) };
+        note_array(recorder, Action::ArrayTookBuffer, stamp.unwrap_or(0), pending.addr, owner.what, owner.built);
+    }
+}
+
+/// What an array tells of a buffer that it takes while `running` is evaluated, 0 for nothing.
+///
+/// # Safety
+/// `desc` is a live `ArrayDesc`, `running` a live `Primitive` or 0.
+#[inline]
+pub unsafe fn owner(recorder: &mut Recorder, running: usize, desc: usize) -> Owner {
+    // SAFETY: by contract.
     unsafe {
         let stamp = stamp::read(desc, &objects::layout().desc);
         let own = objects::primitive_of(desc);
@@ -155,11 +170,7 @@ unsafe fn own(recorder: &mut Recorder, notes: &ThreadNotes, desc: usize, addr: u
             primitive => objects::stream_of(primitive),
         };
         let what = intern_what(recorder, desc, primitive, is_temporary);
-        let built = stack_of_stamp(recorder, stamp);
-        recorder.own(addr, Owner { built, what, stream, device });
-        if state::records_arrays() {
-            note_array(recorder, Action::ArrayTookBuffer, stamp.unwrap_or(0), addr, what, built);
-        }
+        Owner { built: stack_of_stamp(recorder, stamp), what, stream, device }
     }
 }
 
@@ -230,14 +241,16 @@ pub unsafe fn evaluated(outputs: usize) {
     }
 }
 
-/// Scratch memory of a primitive that no array took: it belongs to the primitive all the same.
+/// Scratch memory of the running primitive that no array took: it belongs to the primitive all the same.
 ///
 /// # Safety
-/// `primitive` is a live `Primitive` and `outputs` its live vector of outputs.
+/// The notes are those of this thread, whose running primitive, if any, and outputs are alive.
 #[cold]
-pub unsafe fn own_scratch(primitive: usize, outputs: usize, addrs: &[u64]) {
-    let mut guard = state::recorder();
-    let Some(recorder) = guard.as_mut() else { return };
+pub unsafe fn own_scratch(recorder: &mut Recorder, notes: &ThreadNotes, scratch: impl Iterator<Item = Pending>) {
+    let (primitive, outputs) = (notes.primitive.get(), notes.outputs.get());
+    if primitive == 0 {
+        return;
+    }
     // SAFETY: by contract.
     let (name, (stream, device)) =
         unsafe { (vtables::intern_name(recorder, primitive), objects::stream_of(primitive)) };
@@ -247,8 +260,8 @@ pub unsafe fn own_scratch(primitive: usize, outputs: usize, addrs: &[u64]) {
     let stamp =
         unsafe { objects::descs_of(outputs).next().and_then(|desc| stamp::read(desc, &objects::layout().desc)) };
     let built = stack_of_stamp(recorder, stamp);
-    for &addr in addrs {
-        recorder.own(addr, Owner { built, what, stream, device });
+    for pending in scratch {
+        recorder.own(pending.addr, pending.alloc_index, Owner { built, what, stream, device });
     }
 }
 

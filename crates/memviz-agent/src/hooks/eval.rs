@@ -7,6 +7,7 @@ use memviz_trace::StackId;
 
 use super::contained;
 use crate::originals::{self, EvalPrimitive, Ptr};
+use crate::state::ThreadNotes;
 use crate::{mlx, objects, state, vtables};
 
 /// Sets a thread's note for as long as it lives; what was there comes back also when a C++ exception passes.
@@ -99,48 +100,54 @@ pub unsafe extern "C-unwind" fn eval_gpu(primitive: Ptr, inputs: Ptr, outputs: P
 unsafe fn eval_primitive(slot: usize, primitive: Ptr, inputs: Ptr, outputs: Ptr) {
     // SAFETY: MLX just called through this primitive's vtable.
     let original: EvalPrimitive = unsafe { vtables::original(objects::vtable_of(primitive as usize), slot) };
-    let scope = state::is_on().then(|| Running::enter(primitive as usize, outputs as usize));
-    // SAFETY: passes the caller's arguments on.
-    unsafe { original(primitive, inputs, outputs) };
-    drop(scope);
+    if !state::is_on() {
+        // SAFETY: passes the caller's arguments on.
+        return unsafe { original(primitive, inputs, outputs) };
+    }
+    state::with_notes(|notes| {
+        let _running = Running::enter(notes, primitive as usize, outputs as usize);
+        // SAFETY: passes the caller's arguments on.
+        unsafe { original(primitive, inputs, outputs) };
+    });
 }
 
-/// The primitive that runs on this thread, and the vector that it fills.
-struct Running {
-    _primitive: Scope<usize>,
-    _outputs: Scope<usize>,
+/// The primitive that runs on this thread and the vector that it fills are in its notes for as long as this lives.
+struct Running<'a> {
+    notes: &'a ThreadNotes,
+    /// Primitive and outputs that ran before: a primitive may evaluate another.
+    before: (usize, usize),
 }
 
-impl Running {
+impl Running<'_> {
     #[inline]
-    fn enter(primitive: usize, outputs: usize) -> Running {
+    fn enter(notes: &ThreadNotes, primitive: usize, outputs: usize) -> Running<'_> {
         if state::records_arrays() {
             // SAFETY: the vector is alive while its primitive runs.
             contained(|| unsafe { super::array::evaluated(outputs) });
         }
-        Running {
-            _primitive: Scope::enter(|notes| &notes.primitive, primitive),
-            _outputs: Scope::enter(|notes| &notes.outputs, outputs),
-        }
+        Running { notes, before: (notes.primitive.replace(primitive), notes.outputs.replace(outputs)) }
+    }
+
+    #[cold]
+    fn own_scratch(&self) {
+        contained(|| {
+            let scratch = self.notes.drain_pending();
+            if let Some(recorder) = state::recorder().as_mut() {
+                // SAFETY: the primitive and its outputs are alive until the hook returns.
+                unsafe { super::array::own_scratch(recorder, self.notes, scratch) };
+            }
+        });
     }
 }
 
-impl Drop for Running {
-    /// Runs before the notes are reset, also when the primitive threw.
+impl Drop for Running<'_> {
+    /// Also when the primitive threw.
     #[inline]
     fn drop(&mut self) {
-        let mut scratch = [0; 8];
-        let mut count = 0;
-        let (primitive, outputs) = state::with_notes(|notes| {
-            notes.drain_pending(|addr| {
-                scratch[count] = addr;
-                count += 1;
-            });
-            (notes.primitive.get(), notes.outputs.get())
-        });
-        if count > 0 && state::is_on() {
-            // SAFETY: the primitive and its outputs are alive until the hook returns.
-            contained(|| unsafe { super::array::own_scratch(primitive, outputs, &scratch[..count]) });
+        if self.notes.has_pending() {
+            self.own_scratch();
         }
+        self.notes.primitive.set(self.before.0);
+        self.notes.outputs.set(self.before.1);
     }
 }
