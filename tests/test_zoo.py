@@ -9,8 +9,8 @@ from venvs import NEWEST_MLX, ROOT, Spec, environment
 
 SEEDS = ROOT.parent / "shared" / "seeds"
 OLDEST, COMPILING = Spec(mlx="0.28.0"), Spec(mlx="0.31.2")
-# What MLX itself may end with when threads of its streams are still there at exit.
-MLX_ABORT = "terminate called without an active exception"
+# What MLX itself may end with when threads are inside it at exit; two threads that do so at once say it differently.
+MLX_ABORT = {"terminate called without an active exception", "terminate called recursively"}
 
 
 def assert_exact(facts, points=1):
@@ -77,25 +77,24 @@ def test_exit_while_recording(how, status):
 
 def test_exit_while_daemon_threads_evaluate():
     """MLX aborts here in most runs, with and without us; anything else would be ours."""
-    endings = {(0, ""), (-6, MLX_ABORT)}
     for recording in ([], ["recording"]):
         for _ in range(10):
             done = run_python(
                 [PROGRAMS / "exit_while_recording.py", "daemon", *recording], env={"PYTHONFAULTHANDLER": ""}
             )
             assert done.stdout == "the end is near\n", str(done)
-            assert (done.returncode, done.stderr.strip()) in endings, str(done)
+            assert done.returncode in (0, -6), str(done)
+            assert set(done.stderr.splitlines()) <= MLX_ABORT, str(done)
 
 
 @pytest.mark.parametrize("spec", [Spec(), COMPILING], ids=lambda spec: spec.name)
 def test_throw_in_eval(spec):
     facts = run_program("throw_in_eval.py", spec=spec)
-    assert_exact(facts, points=16)
+    assert_exact(facts, points=13)
     for call, raised in facts["without"].items():
         assert facts["recorded"][call] == [raised] * 3, call
-    assert facts["without"]["unsupported_type"][0] == "RuntimeError"
-    if spec == COMPILING:
-        assert facts["without"]["compiled_without_compiler"][0] == "RuntimeError"
+    inside_eval = ["compiled_without_compiler"] if spec == COMPILING else ["singular", "unsupported_type"]
+    assert {facts["without"][call][0] for call in inside_eval} == {"RuntimeError"}
     assert facts["after"] == 100
     assert facts["lost"] == 0
 

@@ -149,7 +149,16 @@ def wheel() -> Path:
     with _locked("wheel"):
         command = [tools(), "-m", "maturin", "build", "--quiet", "--profile", "dev-fast", "--out", out]
         _run([*command, "--interpreter", find_python(USUAL_PYTHON)], cwd=ROOT)
-    return max(out.glob("mlx_memviz-*.whl"), key=lambda path: path.stat().st_mtime)
+        built = max(out.glob("mlx_memviz-*.whl"), key=lambda path: path.stat().st_mtime)
+        # A copy named by its content: another test run may build, and overwrite, while this one installs.
+        kept = CACHE / "wheels" / _digest(built)[:16] / built.name
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(built, kept)
+    return kept
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 @functools.cache
@@ -166,7 +175,7 @@ def environment(spec: Spec) -> Path:
 
 def _install_ours(folder: Path, ours: Path, pip: list) -> None:
     stamp = folder / "wheel.txt"
-    digest = hashlib.sha256(ours.read_bytes()).hexdigest()
+    digest = _digest(ours)
     if stamp.is_file() and stamp.read_text() == digest:
         return
     pip = [*pip, "--python", _python_in(folder)]
