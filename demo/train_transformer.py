@@ -3,6 +3,7 @@
 import mlx.core as mx
 import mlx.nn as nn
 import mlx.optimizers as optim
+
 import mlx_memviz
 
 VOCABULARY, WIDTH, LAYERS, HEADS = 256, 64, 4, 4

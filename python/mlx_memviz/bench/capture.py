@@ -5,6 +5,7 @@ Generated functions call a capture on 40 lines; the same functions calling an em
 
 from __future__ import annotations
 
+import importlib
 import time
 
 import mlx.core as mx
@@ -85,7 +86,7 @@ SCENARIOS = (
 def _gather_traceback():
     """PyTorch's capture, or why there is none."""
     try:
-        import torch
+        torch = importlib.import_module("torch")
     except ImportError:
         return None, "torch is not installed"
     gather = getattr(torch._C._profiler, "gather_traceback", None)
@@ -104,7 +105,7 @@ def run(options: measure.Options):
         yield measure.Result("capture", "torch gather_traceback", float("nan"), "ns", note=f"skipped: {reason}")
     for name, make, target in SCENARIOS:
         programs = {kind: make(function) for kind, function in functions.items()}
-        nanos = {kind: [] for kind in functions}
+        nanos: dict[str, list[float]] = {kind: [] for kind in functions}
         for number in range(options.rounds):
             measure.progress(f"capture: {name}, round {number + 1} of {options.rounds}")
             for kind, (program, calls) in programs.items():

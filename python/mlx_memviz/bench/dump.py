@@ -6,9 +6,6 @@ import os
 import tempfile
 import time
 
-import mlx.core as mx
-
-import mlx_memviz
 from mlx_memviz.bench import measure
 from mlx_memviz.bench.program import many_events
 

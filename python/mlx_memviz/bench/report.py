@@ -7,8 +7,6 @@ import math
 import platform
 import sys
 
-import mlx.core as mx
-
 import mlx_memviz
 from mlx_memviz.bench.measure import Options, Result
 
@@ -50,13 +48,14 @@ def _cpu_name() -> str:
 
 def machine() -> dict[str, str]:
     """What the numbers depend on."""
+    import importlib.metadata
     import os
 
     return {
         "cpu": f"{_cpu_name()}, {os.cpu_count()} cores",
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "mlx": mx.__version__,
+        "mlx": importlib.metadata.version("mlx"),
         "mlx_memviz": mlx_memviz.__version__,
     }
 
