@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 import venvs
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -38,7 +39,11 @@ def run_python(
     arguments: list, spec: venvs.Spec = venvs.Spec(), *, cwd=None, env: dict | None = None, timeout: float = 120
 ) -> Done:
     """Runs Python of an environment to its end, whatever its exit status."""
-    command = [str(venvs.environment(spec)), *(str(argument) for argument in arguments)]
+    try:
+        python = venvs.environment(spec)
+    except venvs.MissingPython as error:
+        pytest.skip(str(error))
+    command = [str(python), *(str(argument) for argument in arguments)]
     # Nothing of the outer process may decide how the program runs.
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "MLX_", "LD_"))}
     environment = {**inherited, "PYTHONFAULTHANDLER": "1", **(env or {})}

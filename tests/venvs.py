@@ -32,8 +32,10 @@ MATRIX = tomllib.loads((ROOT / "ci" / "matrix.toml").read_text())
 MLX_VERSIONS: list[str] = MATRIX["mlx"]["versions"]
 PYTHON_VERSIONS: list[str] = MATRIX["python"]["gate"]
 NEWEST_MLX = MLX_VERSIONS[-1]
-# The Python of tests that are not about Python versions; every MLX of the matrix has wheels for it.
-USUAL_PYTHON = "3.11"
+PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+# The Python of tests that are not about Python versions: 3.11, for which every MLX of the matrix has wheels, else this one.
+_HAS_3_11 = shutil.which("python3.11") or any(PYENV.glob("3.11*"))
+USUAL_PYTHON = "3.11" if _HAS_3_11 else "{}.{}".format(*sys.version_info)
 TOOLS = ("maturin>=1.9,<2", "pytest>=8", "pip>=23.1")
 MLX_LM = "mlx-lm==0.32.2"
 
@@ -63,6 +65,10 @@ def matrix() -> list[Spec]:
     return [Spec(mlx=version) for version in MLX_VERSIONS] + [Spec(python=python) for python in others]
 
 
+class MissingPython(RuntimeError):
+    """This machine has no Python of that version."""
+
+
 def find_python(version: str) -> Path:
     """An executable of that Python version, `3.11` or `3.13t`."""
     looked_at = []
@@ -70,7 +76,7 @@ def find_python(version: str) -> Path:
         looked_at.append(str(candidate))
         if _version_of(candidate) == version:
             return candidate
-    raise RuntimeError(
+    raise MissingPython(
         f"no Python {version} found; looked at {', '.join(looked_at) or 'nothing'}. "
         "Install it with pyenv, or name it in MEMVIZ_PYTHONS"
     )
@@ -78,11 +84,11 @@ def find_python(version: str) -> Path:
 
 def _candidates(version: str) -> Iterator[Path]:
     yield from (Path(entry) for entry in os.environ.get("MEMVIZ_PYTHONS", "").split(os.pathsep) if entry)
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    yield from sorted((pyenv / "versions").glob(f"{version.removesuffix('t')}*/bin/python3"), reverse=True)
+    yield from sorted(PYENV.glob(f"{version.removesuffix('t')}*/bin/python3"), reverse=True)
     on_path = shutil.which(f"python{version}")
     if on_path:
         yield Path(on_path)
+    yield Path(sys.executable)
 
 
 @functools.cache

@@ -36,8 +36,8 @@ def _program(operation, ops: int, with_eval: bool):
         else:
             recursive_op(i + 1, outs)
 
-    def run_benchmark():
-        outs = []
+    def run_benchmark() -> list[mx.array]:
+        outs: list[mx.array] = []
         for _ in range(ops):
             recursive_op(0, outs)
         if with_eval:
