@@ -23,7 +23,7 @@ pub struct Header {
     pub pid: u32,
     /// Microseconds since 1970 at `time_nanos == 0`.
     pub start_unix_micros: u64,
-    /// How Python stacks were taken: "raw frames (3.11)" or "public API: <why>"
+    /// How Python stacks were taken: "raw frames (3.11)" or "public API: …" with the reason.
     pub walker: String,
     /// "buffers" or "arrays".
     pub level: String,
