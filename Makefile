@@ -42,7 +42,7 @@ arrows:
 
 rust:
 	cargo test --workspace --quiet
-	cargo test --workspace --quiet --release
+	cargo test --workspace --quiet --profile dev-fast
 
 python: wheel
 	target/build/bin/python tests/run.py
