@@ -45,7 +45,7 @@ unpack() {
     root=$dir/python$1
     rm -rf "$dir/apt/cache/archives" "$root.part"
     mkdir -p "$dir/apt/cache/archives/partial" "$root.part"
-    apt install -y --download-only --no-install-recommends base-files coreutils dash "python$1" \
+    apt install -y --download-only --no-install-recommends base-files coreutils dash libstdc++6 "python$1" \
         >"$dir/apt/python$1.log" 2>&1 || return 1
     dpkg-deb -x "$dir"/apt/cache/archives/base-files_*.deb "$root.part"
     for deb in "$dir"/apt/cache/archives/*.deb; do
