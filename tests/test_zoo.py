@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from running import PROGRAMS, run_program, run_python
@@ -162,6 +163,17 @@ def test_min_size():
     assert facts["nets"] > 0
     assert facts["check"]["active"] == facts["totals"]["active"]
     assert facts["check"]["cached"] == facts["totals"]["cached"]
+
+
+def test_native_stacks():
+    facts = run_program("native_stacks.py")
+    assert (facts["stacks"], facts["different"], facts["native_when_not_asked"]) == (50, 1, 0)
+    files = [Path(frame[0]).name for frame in facts["frames"]]
+    line_at = max(at for at, name in enumerate(files) if name == "native_stacks.py")
+    assert facts["frames"][line_at][2] == facts["line"]
+    below = facts["frames"][line_at + 1 :]
+    assert any("mlx::core::matmul" in frame[1] for frame in below), below
+    assert all(".so" in Path(frame[0]).name for frame in below), below
 
 
 def test_context():

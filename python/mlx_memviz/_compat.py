@@ -52,7 +52,7 @@ def get_memory_events() -> list[dict[str, Any]]:
     requested     bytes that were asked for
     stream        index of the MLX stream, on allocations and frees; None for arrays made from Python data
     device        "cpu:0"
-    thread        name of the thread
+    thread        name of the thread; "" for evictions, which MLX does inside other calls
     primitive     as MLX names it, "Add"; "" for arrays made from Python data
     is_temporary  a temporary inside the primitive, not its output
     dtype, shape  of the array that took the buffer; "" and None where no array did
