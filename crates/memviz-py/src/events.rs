@@ -102,25 +102,10 @@ pub fn live<'py>(py: Python<'py>, trace: &Trace) -> PyResult<Bound<'py, PyList>>
     for buffer in ledger.buffers() {
         let dict = PyDict::new(py);
         dict.set_item("state", if buffer.is_cached { "cached" } else { "active" })?;
-        shared.describe(&dict, &as_event(&buffer))?;
+        shared.describe(&dict, &buffer.to_alloc())?;
         list.append(dict)?;
     }
     Ok(list)
-}
-
-fn as_event(buffer: &Buffer) -> Event {
-    Event {
-        addr: buffer.addr,
-        size: buffer.size,
-        slack: buffer.slack,
-        what: buffer.what,
-        built: buffer.built,
-        triggered: buffer.triggered,
-        thread: buffer.thread,
-        stream: buffer.stream,
-        device: buffer.device,
-        ..Event::default()
-    }
 }
 
 /// A trace of event dicts as `Trace.events()` gives them, in order; some may have been taken out.

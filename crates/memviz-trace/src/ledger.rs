@@ -63,6 +63,24 @@ impl Buffer {
         }
     }
 
+    /// The allocation that began its present (or, cached, its last) use: [`Buffer::from_alloc`] of it is this buffer, active.
+    pub fn to_alloc(&self) -> Event {
+        Event {
+            time_nanos: self.alloc_nanos,
+            addr: self.addr,
+            size: self.size,
+            slack: self.slack,
+            what: self.what,
+            built: self.built,
+            triggered: self.triggered,
+            thread: self.thread,
+            stream: self.stream,
+            device: self.device,
+            action: if self.is_wrapper { Action::AllocMakeBuffer } else { Action::AllocNew },
+            spare: 0,
+        }
+    }
+
     /// Bytes that its user asked for.
     pub fn requested(&self) -> u64 {
         self.size - u64::from(self.slack).min(self.size)

@@ -150,25 +150,13 @@ fn start(pickler: &mut Pickler<'_>, trace: &Trace) -> Result<(), FormatError> {
 }
 
 pub(super) fn event_from_buffer(buffer: &Buffer) -> Event {
-    Event {
-        time_nanos: buffer.alloc_nanos,
-        addr: buffer.addr,
-        size: buffer.size,
-        slack: buffer.slack,
-        what: buffer.what,
-        built: buffer.built,
-        triggered: buffer.triggered,
-        thread: buffer.thread,
-        stream: buffer.stream,
-        device: buffer.device,
-        action: match (buffer.is_cached, buffer.is_wrapper) {
-            (false, false) => Action::AllocNew,
-            (false, true) => Action::AllocMakeBuffer,
-            (true, false) => Action::FreeActiveToCache,
-            (true, true) => Action::AllocReuse,
-        },
-        spare: 0,
-    }
+    let action = match (buffer.is_cached, buffer.is_wrapper) {
+        (false, false) => Action::AllocNew,
+        (false, true) => Action::AllocMakeBuffer,
+        (true, false) => Action::FreeActiveToCache,
+        (true, true) => Action::AllocReuse,
+    };
+    Event { action, ..buffer.to_alloc() }
 }
 
 /// Chunks of packed events, each a base64 string.
