@@ -49,9 +49,17 @@ impl<'a, 'py> Shared<'a, 'py> {
 
     fn describe(&mut self, dict: &Bound<'py, PyDict>, event: &Event) -> PyResult<()> {
         let what = self.trace.what(event.what).clone();
-        dict.set_item("address", event.addr)?;
-        dict.set_item("size", event.size)?;
-        dict.set_item("requested", event.requested())?;
+        if event.action == Action::FilteredNet {
+            // Changes of active and cached bytes, which may be below zero.
+            let (active, cached) = (event.addr as i64, event.size as i64);
+            dict.set_item("address", active)?;
+            dict.set_item("size", cached)?;
+            dict.set_item("requested", cached)?;
+        } else {
+            dict.set_item("address", event.addr)?;
+            dict.set_item("size", event.size)?;
+            dict.set_item("requested", event.requested())?;
+        }
         dict.set_item("stream", (event.stream != NO_STREAM).then_some(event.stream))?;
         dict.set_item("device", event.device.to_string())?;
         let thread =
@@ -114,6 +122,7 @@ pub fn trace_from_events(events: Vec<Bound<'_, PyDict>>) -> PyResult<crate::trac
     let mut builder = TraceBuilder::default();
     let mut start_micros = None;
     let mut end: HashMap<u64, Buffer> = HashMap::new();
+    let (mut active, mut cached) = (Net::default(), Net::default());
     for (position, dict) in events.iter().enumerate() {
         let wrong = |error: PyErr| PyValueError::new_err(format!("event {position}: {error}"));
         let event = event_from(dict, &mut builder, &mut start_micros).map_err(wrong)?;
@@ -124,11 +133,15 @@ pub fn trace_from_events(events: Vec<Bound<'_, PyDict>>) -> PyResult<crate::trac
                 buffer.is_cached = true;
             }
             action if action.is_free() || action == Action::FreeCacheToOs => drop(end.remove(&event.addr)),
+            Action::FilteredNet => {
+                active.add(event.addr as i64);
+                cached.add(event.size as i64);
+            }
             _ => {}
         }
         builder.push(event);
     }
-    let mut totals = memviz_trace::Totals::default();
+    let mut totals = memviz_trace::Totals { active: active.at_end(), cached: cached.at_end() };
     for buffer in end.values() {
         let sum = if buffer.is_cached { &mut totals.cached } else { &mut totals.active };
         *sum = sum.saturating_add(buffer.size);
@@ -138,6 +151,24 @@ pub fn trace_from_events(events: Vec<Bound<'_, PyDict>>) -> PyResult<crate::trac
     builder.trace.header.start_unix_micros = start_micros.unwrap_or(0);
     builder.trace.header.notes.push("made of a list of events".to_owned());
     Ok(crate::trace::Trace::new(builder.finish()))
+}
+
+/// Bytes of buffers that are not listed one by one: there must have been enough at the start never to fall below zero.
+#[derive(Default)]
+struct Net {
+    sum: i64,
+    lowest: i64,
+}
+
+impl Net {
+    fn add(&mut self, change: i64) {
+        self.sum = self.sum.saturating_add(change);
+        self.lowest = self.lowest.min(self.sum);
+    }
+
+    fn at_end(&self) -> u64 {
+        self.sum.abs_diff(self.lowest)
+    }
 }
 
 fn required<'py, T: for<'a> FromPyObject<'a, 'py>>(dict: &Bound<'py, PyDict>, key: &str) -> PyResult<T> {
@@ -159,6 +190,10 @@ fn event_from(dict: &Bound<'_, PyDict>, builder: &mut TraceBuilder, start_micros
         action.ok_or_else(|| PyValueError::new_err(format!("\"action\" is {name:?}, which is none of ours")))?;
     let micros = optional::<u64>(dict, "time_us")?.unwrap_or(0);
     let start = *start_micros.get_or_insert(micros);
+    if action == Action::FilteredNet {
+        let time_nanos = micros.saturating_sub(start) * 1000;
+        return Ok(Event::filtered_net(time_nanos, required(dict, "address")?, required(dict, "size")?));
+    }
     let (addr, size): (u64, u64) = (required(dict, "address")?, required(dict, "size")?);
     let requested = optional::<u64>(dict, "requested")?.unwrap_or(size);
     let device = match optional::<String>(dict, "device")? {
