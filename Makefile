@@ -40,8 +40,11 @@ arrows:
 	$(PYTHON) ci/arrows.py
 	$(PYTHON) ci/news.py
 
+# The real libmlx of each release for memviz-image, real snapshots of PyTorch for memviz-format where they are.
+rust: export MEMVIZ_TORCH_SNAPSHOTS ?= $(wildcard ../shared/torch_page/real)
 rust:
-	cargo test --workspace --quiet
+	$(PYTHON) ci/fetch_wheels.py target/mlx-wheels >target/mlx-libs
+	MEMVIZ_MLX_LIBS="$$(cat target/mlx-libs)" cargo test --workspace --quiet
 	cargo test --workspace --quiet --profile dev-fast
 
 python: wheel

@@ -1,13 +1,19 @@
 """The stubs and the annotations against the module that is installed."""
 
 from running import run_python
-from venvs import Spec
+from venvs import ROOT, Spec
 
 SPEC = Spec(extras=("mypy==1.18.2",))
 
 
 def test_stubs_agree_with_the_native_module():
-    done = run_python(["-m", "mypy.stubtest", "mlx_memviz"], SPEC, timeout=300)
+    allowed = ROOT / "tests" / "stubtest_allowlist.txt"
+    done = run_python(["-m", "mypy.stubtest", "mlx_memviz._native", "--allowlist", allowed], SPEC, timeout=300)
+    assert done.returncode == 0, str(done)
+
+
+def test_the_package_type_checks(tmp_path):
+    done = run_python(["-m", "mypy", "-p", "mlx_memviz"], SPEC, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, str(done)
 
 
