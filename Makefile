@@ -41,7 +41,7 @@ arrows:
 	$(PYTHON) ci/news.py
 
 # The real libmlx of each release for memviz-image, real snapshots of PyTorch for memviz-format where they are.
-rust: export MEMVIZ_TORCH_SNAPSHOTS ?= $(wildcard ../shared/torch_page/real)
+rust: export MEMVIZ_TORCH_SNAPSHOTS ?= $(abspath $(wildcard ../shared/torch_page/real))
 rust:
 	$(PYTHON) ci/fetch_wheels.py target/mlx-wheels >target/mlx-libs
 	MEMVIZ_MLX_LIBS="$$(cat target/mlx-libs)" cargo test --workspace --quiet
