@@ -18,8 +18,9 @@ pub fn bench_public_capture() -> u32 {
 
 /// Nanoseconds for `count` allocations and frees of `size_bytes` by MLX's allocator, without the GIL.
 #[pyfunction]
-pub fn bench_allocator(py: Python<'_>, version: &str, size_bytes: usize, count: u32) -> PyResult<Option<u64>> {
+pub fn bench_allocator(py: Python<'_>, version: &str, size_bytes: usize, count: u32) -> PyResult<u64> {
     let probe = memviz_agent::session::probe(version).map_err(errors::attach)?;
     let time = py.detach(|| memviz_agent::bench::allocate_and_free(probe, size_bytes, count));
-    Ok(time.map(|time| time.as_nanos() as u64))
+    let unreadable = || errors::AttachError::new_err("the vtable of MLX's allocator cannot be read");
+    time.map(|time| time.as_nanos() as u64).ok_or_else(unreadable)
 }
