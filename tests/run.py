@@ -1,4 +1,6 @@
-"""Runs the Python tests: makes their environments first. `--soak` runs the long ones; further arguments go to pytest."""
+"""Runs the Python tests: makes their environments first. `--soak` runs the long ones; further arguments go to
+pytest, paths among them (`tests/test_zoo.py`) instead of all tests.
+"""
 
 import os
 import subprocess
@@ -17,7 +19,9 @@ def main() -> int:
         print(f"tests: found {len(wheels)} wheels in target/wheels, expected 1: run `make wheel`", file=sys.stderr)
         return 2
     os.environ["MEMVIZ_WHEEL"] = str(wheels[0])
-    command = [sys.executable, "-m", "pytest", str(ROOT / "tests"), "-m", "soak" if soak else "not soak", *arguments]
+    if not any(argument.startswith("tests/") for argument in arguments):
+        arguments.append(str(ROOT / "tests"))
+    command = [sys.executable, "-m", "pytest", "-m", "soak" if soak else "not soak", *arguments]
     return subprocess.run(command, cwd=ROOT).returncode
 
 
