@@ -1,5 +1,6 @@
 """Soak: Pythons that this machine does not have. 3.14 and 3.15 from Debian forky in a chroot, free-threaded 3.13 if named."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -35,6 +36,17 @@ def facts_of(command: list, **options) -> dict:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+@contextlib.contextmanager
+def proc_in(root: Path):
+    """/proc in a chroot: page protections are read from /proc/self/maps."""
+    (root / "proc").mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "proc", "proc", root / "proc"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", root / "proc"], check=True)
+
+
 @pytest.mark.soak
 @pytest.mark.skipif(os.geteuid() != 0, reason="a chroot needs root")
 @pytest.mark.parametrize("version", ["3.14", "3.15"])
@@ -45,8 +57,9 @@ def test_walk_holds_on_debians_newest_pythons(version):
         pytest.skip(f"Debian forky has no Python {version} today")
     fill_site(root / "memviz-site", version, f"cp{version.replace('.', '')}", venvs.wheel())
     shutil.copytree(PROGRAMS, root / "memviz-programs", dirs_exist_ok=True)
-    path = "PYTHONPATH=/memviz-site:/memviz-programs"
-    facts = facts_of(["chroot", root, "/usr/bin/env", path, f"/usr/bin/python{version}", "/memviz-programs/broad.py"])
+    command = ["/usr/bin/env", "PYTHONPATH=/memviz-site:/memviz-programs", f"/usr/bin/python{version}"]
+    with proc_in(root):
+        facts = facts_of(["chroot", root, *command, "/memviz-programs/broad.py"])
     # The chroot has no C++ compiler, so MLX runs compiled functions uncompiled: their second call builds on other lines.
     facts["wrong_lines"] = [line for line in facts["wrong_lines"] if line[0] != "compiled_call"]
     assert_walk_holds(facts)
