@@ -23,16 +23,16 @@ impl Ring {
         Ring { chunks: Vec::new(), capacity, next: 0, dropped: Tally { events: 0, bytes: 0 }, dropped_others: 0 }
     }
 
+    /// Chunk and offset of an event. No division before the ring is full.
     fn place(&self, index: u64) -> (usize, usize) {
-        let place = if self.next <= self.capacity { index } else { index % self.capacity };
+        let place = if index < self.capacity { index } else { index % self.capacity };
         ((place / CHUNK as u64) as usize, (place % CHUNK as u64) as usize)
     }
 
     /// Appends an event and returns its number; `None` when there is no memory for it.
     pub fn push(&mut self, event: Event) -> Option<u64> {
         let index = self.next;
-        let place = if index < self.capacity { index } else { index % self.capacity };
-        let (chunk, offset) = ((place / CHUNK as u64) as usize, (place % CHUNK as u64) as usize);
+        let (chunk, offset) = self.place(index);
         if index < self.capacity {
             if offset == 0 {
                 self.add_chunk()?;
@@ -91,7 +91,7 @@ impl Ring {
     pub fn to_vec(&self) -> Vec<Event> {
         let len = (self.next - self.first_index()) as usize;
         let mut events = Vec::with_capacity(len);
-        let (chunk, offset) = if self.next <= self.capacity { (0, 0) } else { self.place(self.next) };
+        let (chunk, offset) = self.place(self.first_index());
         events.extend(self.chunks.get(chunk).into_iter().flat_map(|chunk| &chunk[offset..]));
         events.extend(self.chunks.iter().skip(chunk + 1).flatten());
         events.extend(self.chunks.iter().take(chunk).flatten());

@@ -25,9 +25,11 @@ fn describe_by_context(notes: &ThreadNotes, recorder: &mut Recorder, event: &mut
         return 0;
     }
     // SAFETY: set by the eval hook of this thread, which is still running: primitive and outputs are alive.
-    let (stream, output) = unsafe { (objects::stream_of(primitive), objects::descs_of(notes.outputs.get()).next()) };
-    (event.stream, event.device) = stream;
-    let Some(desc) = output else { return 0 };
+    let Some(desc) = (unsafe { objects::descs_of(notes.outputs.get()).next() }) else {
+        // SAFETY: as above.
+        (event.stream, event.device) = unsafe { objects::stream_of(primitive) };
+        return 0;
+    };
     // SAFETY: an element of the live vector of outputs is a live array.
     let owner = unsafe { array::owner(recorder, primitive, desc) };
     (event.built, event.what, event.stream, event.device) = (owner.built, owner.what, owner.stream, owner.device);
