@@ -34,8 +34,6 @@ pub struct CacheWords {
     pub invoke_free: SlotAddr,
     /// Address of the list of cached buffers, most recent first.
     pub list_head: u64,
-    /// Address of the sum of their sizes.
-    pub pool_size: u64,
 }
 
 /// The allocator in use.
@@ -188,7 +186,6 @@ fn find_cache(library: &Image, symbols: &SymbolTable, object: u64) -> Option<Cac
         invoke_size: SlotAddr(addr(at)),
         invoke_free: SlotAddr(addr(at + 4)),
         list_head: addr(at - 7),
-        pool_size: addr(at - 5),
     })
 }
 

@@ -208,9 +208,4 @@ impl Trace {
     pub fn primitive(&self, id: WhatId) -> &str {
         self.strings.get(self.what(id).primitive)
     }
-
-    /// Number of records seen since the recording started, those that fell out of the ring included.
-    pub fn end_index(&self) -> u64 {
-        self.first_index + self.events.len() as u64
-    }
 }

@@ -108,20 +108,6 @@ pub fn read_u64(addr: u64) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes))
 }
 
-/// The C string at an address, at most 255 bytes of it.
-pub fn read_c_string(addr: u64) -> Option<String> {
-    let mut text = Vec::new();
-    let mut byte = [0];
-    while text.len() < 255 {
-        OwnMemory.read(addr.checked_add(text.len() as u64)?, &mut byte).ok()?;
-        if byte[0] == 0 {
-            return String::from_utf8(text).ok();
-        }
-        text.push(byte[0]);
-    }
-    None
-}
-
 /// Address of a symbol of the loaded image at `path`, as its users see it.
 pub fn symbol_of(path: &std::path::Path, symbol: &str) -> Option<*const c_void> {
     let path = CString::new(path.to_str()?).ok()?;
