@@ -23,8 +23,9 @@ def _compiled(source: str, names: dict):
     return names["run"]
 
 
-def _leaf_line_changes(call):
-    lines = "\n".join("        call()" for _ in range(LINES))
+def _lines_at_depth(statement: str, names: dict):
+    """`statement` on many lines of one function, in a loop, below a recursion of the full depth."""
+    lines = "\n".join(f"        {statement}" for _ in range(LINES))
     source = f"""
 def leaf():
     for _ in range({LOOPS}):
@@ -35,7 +36,11 @@ def down(n):
 def run():
     down({DEPTH - 4})
 """
-    return _compiled(source, {"call": call}), LINES * LOOPS
+    return _compiled(source, names), LINES * LOOPS
+
+
+def _leaf_line_changes(call):
+    return _lines_at_depth("call()", {"call": call})
 
 
 def _all_frames_new(call):
@@ -61,18 +66,7 @@ def _after_real_work(call):
     """Right after an addition was built: the caches are not ours."""
     x = mx.ones((8,))
     mx.eval(x)
-    lines = "\n".join("        x + x; call()" for _ in range(LINES))
-    source = f"""
-def leaf():
-    for _ in range({LOOPS}):
-{lines}
-def down(n):
-    if n: down(n - 1)
-    else: leaf()
-def run():
-    down({DEPTH - 4})
-"""
-    return _compiled(source, {"call": call, "x": x}), LINES * LOOPS
+    return _lines_at_depth("x + x; call()", {"call": call, "x": x})
 
 
 SCENARIOS = (
