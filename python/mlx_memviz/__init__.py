@@ -14,7 +14,7 @@ not know of us. Sizes are bytes everywhere, times are seconds unless a name says
 from mlx_memviz import _native
 from mlx_memviz._compat import dump_snapshot, get_memory_events, record_memory_events
 from mlx_memviz._compat import install as _install_names
-from mlx_memviz._native import AttachError, MemvizError, Trace, TraceError
+from mlx_memviz._native import AttachError, MemvizError, TraceError
 from mlx_memviz._recording import (
     Recording,
     annotate,
@@ -26,6 +26,7 @@ from mlx_memviz._recording import (
     step,
     stop,
 )
+from mlx_memviz._trace import Trace, load, load_ranks
 
 __version__ = "0.1.0"
 
@@ -45,6 +46,8 @@ __all__ = [
     "attach_oom_observer",
     "dump_snapshot",
     "get_memory_events",
+    "load",
+    "load_ranks",
     "record",
     "record_memory_events",
     "snapshot",

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mlx_memviz import _attach, _native
+from mlx_memviz._trace import Trace
 
 _running: Recording | None = None
 _SUFFIXES = (".pickle", ".pkl")
@@ -36,7 +37,7 @@ class Recording:
         self._path = None if path is None else _checked_path(path)
         self._options = options
         self._stopped: _native.Stopped | None = None
-        self._trace: _native.Trace | None = None
+        self._trace: Trace | None = None
         self._header: dict[str, Any] = {}
         self._pid = os.getpid()
 
@@ -85,16 +86,16 @@ class Recording:
         return bool(self._header) and self._stopped is None
 
     @property
-    def trace(self) -> _native.Trace:
+    def trace(self) -> Trace:
         """What was recorded: all of it after `stop()`, else up to now."""
         if self._stopped is None:
             if not self._header:
                 raise _native.AttachError(
                     "nothing is recorded yet: call start(), or use the recording in a with statement"
                 )
-            return _native.trace(self._header)
+            return Trace(_native.trace(self._header))
         if self._trace is None:
-            self._trace = self._stopped.trace(self._header)
+            self._trace = Trace(self._stopped.trace(self._header))
         return self._trace
 
     def events(self) -> list[dict[str, Any]]:
@@ -119,7 +120,7 @@ class Recording:
 
     def summary(self) -> str:
         """What used the memory at the peak, for people."""
-        return self.trace.summary_text(width=100, color=False)
+        return self.trace.summary()
 
     def save(self, path) -> pathlib.Path:
         """Writes the recording; the suffix chooses the format: `.pickle` is PyTorch's memory snapshot.
@@ -129,7 +130,7 @@ class Recording:
         path = _checked_path(path)
         if self._stopped is None:
             _native.snapshot_marker()
-        self.trace.write_torch(path)
+        self.trace._inner.write_torch(path)
         return path
 
 

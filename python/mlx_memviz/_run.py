@@ -63,7 +63,7 @@ class _Session:
         written = [self._write(recording)]
         if self._plan["quiet"]:
             return
-        trace = recording.trace
+        trace = recording.trace._inner
         if self._plan["json"]:
             print(trace.summary_json(written=written), file=sys.stderr)
         else:

@@ -1,10 +1,11 @@
-//! Flags, and nothing but flags: each subcommand's `Args` turn into its plan here. Only this file and `run_args` know clap.
+//! The subcommands, and the flags of those that are no reports. A report's flags are in the file of its name.
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::plan::DoctorPlan;
+use crate::report::ReportArgs;
 use crate::run_args::RunArgs;
 
 /// Memory profiler for MLX: what uses the memory, and which line made it.
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Prove the equations of a recording, or print the first one that does not hold
     Check(CheckArgs),
+    /// Say what used the memory at its peak, and which lines built it
+    Report(ReportArgs),
 }
 
 const DOCTOR_EXAMPLES: &str = "\

@@ -1,33 +1,30 @@
 //! `memviz check FILE`: prove the equations of a recording, or print the first one that does not hold.
 
-use std::io::Write;
-use std::path::Path;
-
-use anyhow::Context as _;
-use memviz_format::torch;
-use memviz_trace::{CheckReport, Trace, Violation};
+use memviz_trace::{CheckReport, Violation};
 use serde::Serialize;
 
 use crate::args::CheckArgs;
+use crate::input;
 use crate::render::thousands;
 use crate::size::text_from_bytes;
-use crate::{FINDING, OK};
+use crate::{FINDING, OK, Streams};
 
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
 
 /// Reads, checks, prints; returns the exit code.
-pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> anyhow::Result<i32> {
-    let result = read(&args.file)?.check();
-    let text = if args.json { json(&result)? } else { text(&result) };
-    writeln!(out, "{text}")?;
-    out.flush()?;
-    Ok(if result.is_ok() { OK } else { FINDING })
-}
-
-fn read(path: &Path) -> anyhow::Result<Trace> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    torch::read(&bytes, &torch::Limits::default()).with_context(|| format!("cannot read {}", path.display()))
+pub(crate) fn run(args: &CheckArgs, streams: &mut Streams<'_>) -> anyhow::Result<i32> {
+    let mut code = OK;
+    for source in input::read(std::slice::from_ref(&args.file), streams.shows_progress)? {
+        let result = source.trace.check();
+        let text = if args.json { json(&result)? } else { text(&result) };
+        writeln!(streams.out, "{text}")?;
+        if result.is_err() {
+            code = FINDING;
+        }
+    }
+    streams.out.flush()?;
+    Ok(code)
 }
 
 type Checked = Result<CheckReport, Violation>;

@@ -16,10 +16,13 @@
 //! assert_eq!((plan.min_size, plan.args), (4096, vec!["--json".into()]));
 //! ```
 
+mod answer;
 mod args;
 mod check;
+mod input;
 mod plan;
 mod render;
+mod report;
 mod run_args;
 mod size;
 
@@ -30,6 +33,8 @@ use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Command};
 
+pub use answer::ask;
+pub use input::Source;
 pub use memviz_analyze::{Summary, Written};
 pub use plan::{Context, DoctorPlan, Level, Outcome, Program, RunPlan};
 pub use render::{summary_json, summary_text};
@@ -52,7 +57,14 @@ pub struct Streams<'a> {
     pub out_color: bool,
     /// `err` takes ANSI colours.
     pub err_color: bool,
+    /// Columns of `out`.
+    pub out_width: usize,
+    /// `err` is a terminal on which a progress bar may be drawn.
+    pub shows_progress: bool,
 }
+
+/// Columns of a text that goes to no terminal.
+const PLAIN_WIDTH: usize = 100;
 
 /// Carries out a command line as far as that needs no Python. The first argument is the program's own name.
 pub fn main_from(args: Vec<OsString>) -> Outcome {
@@ -60,14 +72,25 @@ pub fn main_from(args: Vec<OsString>) -> Outcome {
     let wants_color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let out_color = wants_color && stdout.is_terminal();
     let err_color = wants_color && stderr.is_terminal();
-    main_with(args, &mut Streams { out: &mut stdout.lock(), err: &mut stderr.lock(), out_color, err_color })
+    let is_terminal = stdout.is_terminal();
+    let columns = terminal_size::terminal_size().filter(|_| is_terminal).map(|(width, _)| usize::from(width.0));
+    let mut streams = Streams {
+        out: &mut stdout.lock(),
+        err: &mut io::stderr(),
+        out_color,
+        err_color,
+        out_width: columns.unwrap_or(PLAIN_WIDTH),
+        shows_progress: stderr.is_terminal(),
+    };
+    main_with(args, &mut streams)
 }
 
 /// [`main_from`] with other streams.
 pub fn main_with(args: Vec<OsString>, streams: &mut Streams<'_>) -> Outcome {
     match parse(args) {
         Ok(Parsed::Plan(outcome)) => outcome,
-        Ok(Parsed::Check(args)) => Outcome::Exit(exit_code(check::run(&args, streams.out), streams)),
+        Ok(Parsed::Check(args)) => Outcome::Exit(exit_code(check::run(&args, streams), streams)),
+        Ok(Parsed::Question(question)) => Outcome::Exit(exit_code(answer::run(&*question, streams), streams)),
         Err(error) => Outcome::Exit(usage(&error, streams)),
     }
 }
@@ -76,7 +99,10 @@ pub fn main_with(args: Vec<OsString>, streams: &mut Streams<'_>) -> Outcome {
 enum Parsed {
     Plan(Outcome),
     Check(args::CheckArgs),
+    Question(Box<dyn answer::Question>),
 }
+
+const UNKNOWN: clap::error::ErrorKind = clap::error::ErrorKind::InvalidSubcommand;
 
 fn parse(mut args: Vec<OsString>) -> Result<Parsed, clap::Error> {
     let mut program = None;
@@ -93,6 +119,7 @@ fn parse(mut args: Vec<OsString>) -> Result<Parsed, clap::Error> {
         }
         Command::Doctor(args) => Parsed::Plan(Outcome::Doctor(args.plan())),
         Command::Check(args) => Parsed::Check(args),
+        report => Parsed::Question(report.into_question().ok_or_else(|| run_error(UNKNOWN, "not a report"))?),
     })
 }
 

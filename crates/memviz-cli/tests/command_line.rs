@@ -10,7 +10,15 @@ use memviz_trace::{Action, Event, Trace, TraceBuilder};
 fn memviz(words: &[&str]) -> (Outcome, String, String) {
     let args: Vec<OsString> = std::iter::once("memviz").chain(words.iter().copied()).map(OsString::from).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let outcome = main_with(args, &mut Streams { out: &mut out, err: &mut err, out_color: false, err_color: false });
+    let mut streams = Streams {
+        out: &mut out,
+        err: &mut err,
+        out_color: false,
+        err_color: false,
+        out_width: 100,
+        shows_progress: false,
+    };
+    let outcome = main_with(args, &mut streams);
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     (outcome, text(out), text(err))
 }
@@ -203,7 +211,14 @@ fn broken_pipe_is_a_success() {
     for words in [vec!["--help".into()], vec!["check".into(), path.into()]] {
         let args: Vec<OsString> = std::iter::once("memviz".into()).chain(words).collect();
         let mut err = Vec::new();
-        let streams = &mut Streams { out: &mut Closed, err: &mut err, out_color: false, err_color: false };
+        let streams = &mut Streams {
+            out: &mut Closed,
+            err: &mut err,
+            out_color: false,
+            err_color: false,
+            out_width: 100,
+            shows_progress: false,
+        };
         assert_eq!((main_with(args, streams), err.as_slice()), (Outcome::Exit(0), &b""[..]));
     }
 }

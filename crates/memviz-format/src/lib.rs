@@ -17,7 +17,9 @@
 //! ```
 
 mod error;
+mod open;
 mod packed;
 pub mod torch;
 
 pub use error::FormatError;
+pub use open::read_path;

@@ -10,6 +10,7 @@ mod errors;
 mod events;
 mod oom;
 mod recording;
+mod reports;
 mod self_test;
 mod trace;
 
@@ -30,6 +31,8 @@ mod _native {
         Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, layout, probe, snapshot_marker,
         start, stats, step, stop, take_failures, trace,
     };
+    #[pymodule_export]
+    use super::reports::{ask, load};
     #[pymodule_export]
     use super::self_test::{
         SelfTest, capture, init_frames, matches_public_walk, set_active_threads, shut_down, use_public_walk, walker,

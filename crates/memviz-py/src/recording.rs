@@ -143,6 +143,7 @@ fn trace_of(
         min_size: options.min_size,
         depth: options.depth,
         notes,
+        ..Header::default()
     };
     #[expect(unsafe_code, reason = "the contract of memviz-agent")]
     // SAFETY: `_py` proves that the GIL is held.

@@ -20,6 +20,11 @@ impl Trace {
     pub fn new(trace: memviz_trace::Trace) -> Trace {
         Trace { inner: Arc::new(trace) }
     }
+
+    /// The trace.
+    pub fn inner(&self) -> &Arc<memviz_trace::Trace> {
+        &self.inner
+    }
 }
 
 #[pymethods]

@@ -42,4 +42,6 @@ pub use ledger::{Buffer, Ledger, LedgerError, Totals};
 pub use marks::MarkCursor;
 pub use stacks::{Frame, StackTable};
 pub use strings::Strings;
-pub use trace::{Base, Checkpoint, CheckpointKind, Counts, Header, Mark, MarkKind, Tally, Thread, Trace, What};
+pub use trace::{
+    Base, Checkpoint, CheckpointKind, Counts, Ending, EndingKind, Header, Mark, MarkKind, Tally, Thread, Trace, What,
+};

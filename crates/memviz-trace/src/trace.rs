@@ -35,6 +35,54 @@ pub struct Header {
     pub depth: u32,
     /// Why parts of the run may be missing, one sentence each.
     pub notes: Vec<String>,
+    /// Position among the processes of a distributed run (`mlx.launch`), `None` for a run of one process.
+    pub rank: Option<u32>,
+    /// How the recording ended.
+    pub ending: Ending,
+}
+
+/// How a recording ended, as far as it could still be written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ending {
+    /// What ended it.
+    pub kind: EndingKind,
+    /// For people: "ValueError: shapes (3,4) and (5,)", "SIGSEGV at address 0x0"; empty when there is nothing to add.
+    pub detail: String,
+    /// Python stack of where it ended, the empty stack when not known.
+    pub stack: crate::ids::StackId,
+}
+
+/// What ended a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EndingKind {
+    /// Nothing was written about it: a snapshot of a run that went on, or a file of another program.
+    #[default]
+    Unknown,
+    /// The program stopped the recording, or ended by itself.
+    Stopped,
+    /// An exception that nobody handled ended the program.
+    Exception,
+    /// A signal ended the program; the last chunk was written on the way down.
+    Signal,
+    /// The file ends without a last chunk: SIGKILL, power loss or a full disk.
+    Cut,
+}
+
+impl EndingKind {
+    /// Every kind, by its number in files.
+    pub const ALL: [EndingKind; 5] =
+        [EndingKind::Unknown, EndingKind::Stopped, EndingKind::Exception, EndingKind::Signal, EndingKind::Cut];
+
+    /// Lower-case name for reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            EndingKind::Unknown => "unknown",
+            EndingKind::Stopped => "stopped",
+            EndingKind::Exception => "exception",
+            EndingKind::Signal => "signal",
+            EndingKind::Cut => "cut",
+        }
+    }
 }
 
 /// Events and bytes.

@@ -8,7 +8,7 @@ mod paint;
 mod paths;
 mod table;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memviz_analyze::{Checked, Moment, Summary};
 
@@ -25,8 +25,9 @@ const LABEL_WIDTH: usize = 15;
 
 /// The summary for a terminal of `width` columns. Paths below the current folder are shown relative to it.
 pub fn summary_text(summary: &Summary, width: usize, color: bool) -> String {
-    let cwd = std::env::current_dir().unwrap_or_default();
-    summary_text_in(summary, width, color, &cwd)
+    let mut page = Page::new(width, color);
+    self::summary(&mut page, summary);
+    page.finish()
 }
 
 /// The summary as JSON, sizes in bytes and times in nanoseconds.
@@ -35,29 +36,44 @@ pub fn summary_json(summary: &Summary) -> String {
     serde_json::to_string_pretty(summary).unwrap_or_default()
 }
 
+#[cfg(test)]
 fn summary_text_in(summary: &Summary, width: usize, color: bool, cwd: &Path) -> String {
-    let mut page = Page { lines: Vec::new(), width: width.max(MIN_WIDTH), paint: Paint { color } };
-    title(&mut page, summary);
+    let mut page = Page { cwd: cwd.to_owned(), ..Page::new(width, color) };
+    self::summary(&mut page, summary);
+    page.finish()
+}
+
+/// Draws the summary.
+pub(crate) fn summary(page: &mut Page, summary: &Summary) {
+    let cwd = &page.cwd.clone();
+    title(page, summary);
     if summary.events.seen == 0 && summary.peak_active.active_bytes == 0 {
         page.blank();
         page.plain("No MLX buffer was allocated or freed while recording.");
     } else {
-        numbers_block(&mut page, summary);
-        table::by_bytes(&mut page, summary, cwd);
-        table::by_count(&mut page, summary, cwd);
+        numbers_block(page, summary);
+        table::by_bytes(page, summary, cwd);
+        table::by_count(page, summary, cwd);
     }
-    ends(&mut page, summary, cwd);
-    page.finish()
+    ends(page, summary, cwd);
 }
 
 /// Lines of a text under construction.
-struct Page {
+pub(crate) struct Page {
     lines: Vec<String>,
     width: usize,
     paint: Paint,
+    /// Paths below it are shown relative to it.
+    cwd: PathBuf,
 }
 
 impl Page {
+    /// An empty page of `width` columns, [`MIN_WIDTH`] at least.
+    pub(crate) fn new(width: usize, color: bool) -> Page {
+        let cwd = std::env::current_dir().unwrap_or_default();
+        Page { lines: Vec::new(), width: width.max(MIN_WIDTH), paint: Paint { color }, cwd }
+    }
+
     fn blank(&mut self) {
         self.lines.push(String::new());
     }
@@ -88,7 +104,8 @@ impl Page {
         }
     }
 
-    fn finish(self) -> String {
+    /// The text.
+    pub(crate) fn finish(self) -> String {
         let mut text = String::new();
         for line in self.lines {
             text.push_str(line.trim_end());

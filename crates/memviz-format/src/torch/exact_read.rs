@@ -76,6 +76,7 @@ impl Reader<'_, '_> {
             min_size: number("min_size")?,
             depth: narrow("depth", number("depth")?)?,
             notes: texts("notes")?,
+            ..Header::default()
         })
     }
 
