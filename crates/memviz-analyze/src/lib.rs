@@ -21,10 +21,12 @@
 //! assert_eq!(lines[0].bytes, 64);
 //! ```
 
+mod about;
 mod lines;
 mod peak;
 mod summary;
 
+pub use about::About;
 pub use lines::{FrameClass, UserLines};
 pub use peak::{LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, live_at, top_lines};
 pub use summary::{ActionTotal, Checked, EventCounts, Rest, SUMMARY_SCHEMA, Summary, Written};

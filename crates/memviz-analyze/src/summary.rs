@@ -5,6 +5,7 @@
 use memviz_trace::{Action, CheckReport, Trace, Violation};
 use serde::Serialize;
 
+use crate::about::About;
 use crate::peak::{LineTotal, Live, Moment, Peaks, find_peaks, live_at, peaks_of_checked, top_lines};
 
 /// Version of the JSON form of [`Summary`]; a field that changes its meaning or goes raises it.
@@ -79,20 +80,9 @@ pub struct Written {
 pub struct Summary {
     /// [`SUMMARY_SCHEMA`].
     pub schema: u32,
-    /// Program and arguments.
-    pub command: Vec<String>,
-    /// Process id.
-    pub pid: u32,
-    /// Version of MLX, "" when not known, as are the next three.
-    pub mlx_version: String,
-    /// "cpu", "cuda" or "metal".
-    pub backend: String,
-    /// Version of Python.
-    pub python_version: String,
-    /// Version of mlx-memviz that recorded.
-    pub memviz_version: String,
-    /// From the start of the recording to its last event, mark or checkpoint.
-    pub duration_nanos: u64,
+    /// Which run.
+    #[serde(flatten)]
+    pub about: About,
     /// What became of the buffer events.
     pub events: EventCounts,
     /// Older events fell out of the ring: peaks, lines and rates are those of the events that were kept.
@@ -131,17 +121,10 @@ impl Summary {
         let rows = top_lines(trace, &live);
         let (top_by_count, rest_by_count) = top(&by_count(&rows));
         let (top_by_bytes, rest_by_bytes) = top(&rows.iter().collect::<Vec<_>>());
-        let header = &trace.header;
         let actions = actions(trace);
         Summary {
             schema: SUMMARY_SCHEMA,
-            command: header.command.clone(),
-            pid: header.pid,
-            mlx_version: header.mlx_version.clone(),
-            backend: header.backend.clone(),
-            python_version: header.python_version.clone(),
-            memviz_version: header.memviz_version.clone(),
-            duration_nanos: duration_nanos(trace),
+            about: About::new(trace),
             events: event_counts(trace, &actions),
             is_window: trace.counts.dropped.events > 0 || trace.first_index > 0,
             peak_active: peaks.active,
@@ -187,15 +170,6 @@ fn top(rows: &[&LineTotal]) -> (Vec<LineTotal>, Rest) {
         rest = Rest { lines: rest.lines + 1, bytes: rest.bytes + row.bytes, count: rest.count + row.count };
     }
     (rows.iter().take(TOP).map(|row| (*row).clone()).collect(), rest)
-}
-
-fn duration_nanos(trace: &Trace) -> u64 {
-    let ends = [
-        trace.events.last().map(|event| event.time_nanos),
-        trace.checkpoints.last().map(|point| point.time_nanos),
-        trace.marks.last().map(|mark| mark.time_nanos),
-    ];
-    ends.into_iter().flatten().max().unwrap_or(0)
 }
 
 fn event_counts(trace: &Trace, actions: &[ActionTotal]) -> EventCounts {

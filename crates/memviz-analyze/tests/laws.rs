@@ -154,6 +154,6 @@ fn columns_of_one_line_share_a_row() {
 fn empty_trace_is_summarised() {
     let trace = Trace::default();
     let summary = Summary::new(&trace);
-    assert_eq!((summary.hit_rate, summary.top_by_bytes.len(), summary.duration_nanos), (None, 0, 0));
+    assert_eq!((summary.hit_rate, summary.top_by_bytes.len(), summary.about.duration_nanos), (None, 0, 0));
     assert_eq!(summary.checked, Checked::Ok { checkpoints: 0 });
 }

@@ -1,62 +1,33 @@
-//! What a terminal shows at the end of `memviz run`, and the same as JSON.
+//! Text for a terminal: the page that reports draw on.
 //!
-//! A [`Summary`] in, text out, for any width from 60 columns. The blocks of text are here; tables are in `table`, colours and
-//! widths in `paint`, short paths in `paths`.
+//! [`Page`] knows its width (60 columns at least), colours and how to shorten paths; [`Table`] is the one table of all reports.
+//! The summary's text is in `summary`; that of another report is in the file of its command.
 
 mod numbers;
 mod paint;
 mod paths;
+mod summary;
 mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use memviz_analyze::{Checked, Moment, Summary};
+use memviz_analyze::{About, Moment};
 
-pub(crate) use numbers::thousands;
+#[allow(unused_imports)]
+pub(crate) use numbers::{duration, percent, thousands};
+pub(crate) use paint::{Style, clean, glued};
+pub(crate) use summary::draw as summary;
+pub use summary::{summary_json, summary_text};
+#[allow(unused_imports)]
+pub(crate) use table::{Place, Table, bar, primitives};
 
 use crate::size::text_from_bytes;
-use numbers::{duration, percent};
-use paint::{Paint, Style, clean, columns_of, cut_end, glued, wrap};
+use paint::{Paint, columns_of, cut_end, wrap};
 
 /// Narrowest layout; narrower terminals wrap.
 const MIN_WIDTH: usize = 60;
 /// Columns of "Peak reserved" and the gap after it.
 const LABEL_WIDTH: usize = 15;
-
-/// The summary for a terminal of `width` columns. Paths below the current folder are shown relative to it.
-pub fn summary_text(summary: &Summary, width: usize, color: bool) -> String {
-    let mut page = Page::new(width, color);
-    self::summary(&mut page, summary);
-    page.finish()
-}
-
-/// The summary as JSON, sizes in bytes and times in nanoseconds.
-pub fn summary_json(summary: &Summary) -> String {
-    // Strings, numbers and lists only: nothing that serde_json could refuse.
-    serde_json::to_string_pretty(summary).unwrap_or_default()
-}
-
-#[cfg(test)]
-fn summary_text_in(summary: &Summary, width: usize, color: bool, cwd: &Path) -> String {
-    let mut page = Page { cwd: cwd.to_owned(), ..Page::new(width, color) };
-    self::summary(&mut page, summary);
-    page.finish()
-}
-
-/// Draws the summary.
-pub(crate) fn summary(page: &mut Page, summary: &Summary) {
-    let cwd = &page.cwd.clone();
-    title(page, summary);
-    if summary.events.seen == 0 && summary.peak_active.active_bytes == 0 {
-        page.blank();
-        page.plain("No MLX buffer was allocated or freed while recording.");
-    } else {
-        numbers_block(page, summary);
-        table::by_bytes(page, summary, cwd);
-        table::by_count(page, summary, cwd);
-    }
-    ends(page, summary, cwd);
-}
 
 /// Lines of a text under construction.
 pub(crate) struct Page {
@@ -74,16 +45,47 @@ impl Page {
         Page { lines: Vec::new(), width: width.max(MIN_WIDTH), paint: Paint { color }, cwd }
     }
 
-    fn blank(&mut self) {
+    /// A page whose paths are shown relative to `cwd`.
+    #[cfg(test)]
+    pub(crate) fn below(cwd: &std::path::Path, width: usize, color: bool) -> Page {
+        Page { cwd: cwd.to_owned(), ..Page::new(width, color) }
+    }
+
+    /// An empty line.
+    pub(crate) fn blank(&mut self) {
         self.lines.push(String::new());
     }
 
-    fn plain(&mut self, text: &str) {
+    /// What the report is, the command line that was recorded, and facts about that run.
+    pub(crate) fn title(&mut self, name: &str, about: &About) {
+        let words: Vec<String> = about.command.iter().map(|word| quoted(word)).collect();
+        let command = cut_end(&words.join(" "), self.width.saturating_sub(columns_of(name) + 2));
+        let title = format!("{}  {}", self.paint.apply(Style::Accent, name), self.paint.apply(Style::Bold, &command));
+        self.lines.push(title);
+        let mut facts = vec![duration(about.duration_nanos)];
+        facts.extend(named("mlx", &about.mlx_version));
+        facts.extend((!about.backend.is_empty()).then(|| clean(&about.backend)));
+        facts.extend(named("python", &about.python_version));
+        let indent = columns_of(name) + 2;
+        let facts = cut_end(&facts.join(" · "), self.width.saturating_sub(indent));
+        self.lines.push(format!("{:indent$}{}", "", self.paint.apply(Style::Dim, &facts)));
+    }
+
+    /// A blank line and the title of what follows.
+    pub(crate) fn section(&mut self, title: &str) {
+        self.blank();
+        for line in wrap(title, self.width) {
+            self.lines.push(self.paint.apply(Style::Bold, &line));
+        }
+    }
+
+    /// Text that wraps.
+    pub(crate) fn plain(&mut self, text: &str) {
         self.lines.extend(wrap(text, self.width));
     }
 
     /// A label, and text that wraps in a column of its own.
-    fn labelled(&mut self, label: &str, style: Style, text: &str) {
+    pub(crate) fn labelled(&mut self, label: &str, style: Style, text: &str) {
         let wrapped = wrap(text, self.width.saturating_sub(LABEL_WIDTH));
         for (at, line) in wrapped.iter().enumerate() {
             let label = if at == 0 { label } else { "" };
@@ -93,7 +95,7 @@ impl Page {
     }
 
     /// A label, a number in bold, and what it means.
-    fn number(&mut self, label: &str, number: &str, meaning: &str) {
+    pub(crate) fn number(&mut self, label: &str, number: &str, meaning: &str) {
         const NUMBER_WIDTH: usize = 10;
         let room = self.width.saturating_sub(LABEL_WIDTH + NUMBER_WIDTH + 3);
         for (at, line) in wrap(meaning, room).iter().enumerate() {
@@ -115,19 +117,6 @@ impl Page {
     }
 }
 
-fn title(page: &mut Page, summary: &Summary) {
-    let words: Vec<String> = summary.command.iter().map(|word| quoted(word)).collect();
-    let name = "memviz";
-    let command = cut_end(&words.join(" "), page.width.saturating_sub(columns_of(name) + 2));
-    page.lines.push(format!("{}  {}", page.paint.apply(Style::Accent, name), page.paint.apply(Style::Bold, &command)));
-    let mut facts = vec![duration(summary.duration_nanos)];
-    facts.extend(named("mlx", &summary.mlx_version));
-    facts.extend((!summary.backend.is_empty()).then(|| clean(&summary.backend)));
-    facts.extend(named("python", &summary.python_version));
-    let facts = cut_end(&facts.join(" · "), page.width.saturating_sub(8));
-    page.lines.push(format!("{:8}{}", "", page.paint.apply(Style::Dim, &facts)));
-}
-
 fn named(name: &str, version: &str) -> Option<String> {
     (!version.is_empty()).then(|| format!("{name} {}", clean(version)))
 }
@@ -138,101 +127,18 @@ fn quoted(word: &str) -> String {
     if word.is_empty() || word.contains(' ') { format!("'{word}'") } else { word }
 }
 
-fn numbers_block(page: &mut Page, summary: &Summary) {
-    page.blank();
-    let active = &summary.peak_active;
-    page.number(
-        "Peak active",
-        &text_from_bytes(active.active_bytes),
-        &format!("{}{}", moment(active), window(summary)),
-    );
-    let reserved = &summary.peak_reserved;
-    let parts = format!(
-        "{} ({} active, {} cached)",
-        moment(reserved),
-        size(reserved.active_bytes),
-        size(reserved.cached_bytes)
-    );
-    page.number("Peak reserved", &text_from_bytes(reserved.reserved_bytes()), &parts);
-    let end = &summary.end;
-    let cached = format!("active, and {} cached", size(end.cached_bytes));
-    page.number("At the end", &text_from_bytes(end.active_bytes), &cached);
-    hit_rate(page, summary);
-    events(page, summary);
-}
-
-fn size(bytes: u64) -> String {
+/// A size within a sentence: it does not break between number and unit.
+pub(crate) fn size(bytes: u64) -> String {
     glued(&text_from_bytes(bytes))
 }
 
-/// Of which part of the run a peak is the peak, when it is not all of it.
-fn window(summary: &Summary) -> String {
-    if !summary.is_window {
-        return String::new();
-    }
-    format!(" (of the last {} events: older ones were dropped)", thousands(summary.events.recorded))
-}
-
-fn moment(moment: &Moment) -> String {
+/// "at 24 ms, step 1, event 24".
+pub(crate) fn moment(moment: &Moment) -> String {
     let step = moment.step.map_or_else(String::new, |step| format!(", step {}", thousands(step)));
     match moment.index {
         0 => format!("before the first event{step}"),
         index => format!("at {}{step}, event {}", glued(&duration(moment.time_nanos)), thousands(index)),
     }
-}
-
-fn hit_rate(page: &mut Page, summary: &Summary) {
-    use memviz_trace::Action;
-    let Some(rate) = summary.hit_rate else { return };
-    let (hits, new) = (summary.action(Action::AllocReuse), summary.action(Action::AllocNew));
-    let meaning = format!(
-        "{} of {} allocations reused a cached buffer; {} came new",
-        thousands(hits.events),
-        thousands(hits.events + new.events),
-        size(new.bytes),
-    );
-    page.number("Cache hits", &percent(rate), &meaning);
-}
-
-fn events(page: &mut Page, summary: &Summary) {
-    let events = &summary.events;
-    let noun = if events.seen == 1 { "event" } else { "events" };
-    let mut parts = vec![format!("{noun} seen, {} dropped", thousands(events.dropped))];
-    if events.filtered > 0 {
-        parts.push(format!("{} below the minimum size", thousands(events.filtered)));
-    }
-    if events.lost > 0 {
-        parts.push(format!("{} lost", thousands(events.lost)));
-    }
-    page.number("Events", &thousands(events.seen), &parts.join(", "));
-}
-
-/// Whether it adds up, what is missing, what was written.
-fn ends(page: &mut Page, summary: &Summary, cwd: &Path) {
-    page.blank();
-    match &summary.checked {
-        Checked::Violated { violation } => page.labelled("Not exact", Style::Bad, &clean(violation)),
-        Checked::Ok { checkpoints: 0 } => {
-            page.labelled("Checked", Style::Plain, "every event agrees with those before it")
-        }
-        Checked::Ok { checkpoints } => page.labelled("Checked", Style::Good, &agreement(*checkpoints)),
-    }
-    for note in &summary.notes {
-        page.labelled("Note", Style::Warn, &clean(note));
-    }
-    for file in &summary.written {
-        let path = paths::relative(&file.path, cwd);
-        page.labelled("Wrote", Style::Plain, &format!("{} ({})", glued(&clean(&path)), size(file.size_bytes)));
-    }
-    if summary.written.iter().any(|file| file.path.ends_with(".pickle")) {
-        page.labelled("", Style::Dim, "opens at https://pytorch.org/memory_viz");
-    }
-}
-
-fn agreement(checkpoints: usize) -> String {
-    let count = thousands(checkpoints as u64);
-    let noun = if checkpoints == 1 { "checkpoint" } else { "checkpoints" };
-    format!("sums agree with MLX's own counters at {count} {noun}")
 }
 
 #[cfg(test)]

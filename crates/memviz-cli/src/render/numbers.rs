@@ -14,7 +14,7 @@ pub(crate) fn thousands(number: u64) -> String {
 }
 
 /// "85 µs", "204 ms", "1.204 s", "2 min 03 s", "1 h 02 min".
-pub(super) fn duration(nanos: u64) -> String {
+pub(crate) fn duration(nanos: u64) -> String {
     let secs = nanos / 1_000_000_000;
     match nanos {
         0 => "0 s".to_owned(),
@@ -27,7 +27,7 @@ pub(super) fn duration(nanos: u64) -> String {
 }
 
 /// "97.3%". Never "100.0%" for less than all, nor "0.0%" for more than nothing.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let tenths = (share * 1000.0).round();
     if share < 1.0 && tenths >= 1000.0 {
         ">99.9%".to_owned()

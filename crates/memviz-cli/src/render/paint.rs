@@ -4,7 +4,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// What a piece of text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(crate) enum Style {
     Plain,
     Bold,
     Dim,
@@ -37,7 +37,7 @@ impl Paint {
 }
 
 /// `text` without control characters: names and paths of a recording must not steer the terminal.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
@@ -88,7 +88,7 @@ pub(super) fn padded(text: &str, columns: usize) -> String {
 }
 
 /// `text` that [`wrap`] keeps on one line: "48.0 MiB".
-pub(super) fn glued(text: &str) -> String {
+pub(crate) fn glued(text: &str) -> String {
     text.replace(' ', NO_BREAK)
 }
 

@@ -1,7 +1,10 @@
 //! The whole text on a scripted run, at several widths.
 
-use super::*;
-use memviz_analyze::Written;
+use std::path::Path;
+
+use super::paint::columns_of;
+use super::summary::{summary_json, summary_text_in};
+use memviz_analyze::{Summary, Written};
 use memviz_trace::{
     Action, Base, Buffer, Checkpoint, CheckpointKind, Event, Frame, Header, Mark, MarkKind, StackId, Tally, ThreadId,
     Trace, TraceBuilder, What, WhatId,
