@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 
 use crate::mlx;
 use crate::native::{self, Symboliser};
-use crate::options::Context;
 use crate::recorder::{Recorder, ThreadNote};
 use crate::whats::NO_DTYPE;
+use memviz_trace::Context;
 
 /// A copy of what the recorder knows.
 #[derive(Debug)]

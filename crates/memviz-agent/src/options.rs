@@ -1,28 +1,6 @@
 //! What to record: plain values, resolved by the caller.
 
-/// Which events carry stacks, in PyTorch's words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Context {
-    /// Allocations and frees.
-    #[default]
-    All,
-    /// Allocations.
-    Alloc,
-    /// Only the buffers that exist when a snapshot is taken.
-    State,
-    /// Nothing: no stack is captured.
-    None,
-}
-
-/// How much to record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Level {
-    /// What happens to buffers.
-    #[default]
-    Buffers,
-    /// And to arrays: created, evaluated, took or shares a buffer, died.
-    Arrays,
-}
+use memviz_trace::{Context, Level};
 
 /// Options of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 
 use crate::hooks::{array, eval};
-use crate::options::Level;
+use memviz_trace::Level;
 
 /// A function that a hook stands in for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

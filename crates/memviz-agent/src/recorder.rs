@@ -5,13 +5,13 @@
 //! cached, and `recorded + dropped + filtered == seen`.
 
 use memviz_trace::{
-    Action, Checkpoint, CheckpointKind, Counts, Device, Event, Mark, MarkKind, NO_STREAM, StackId, StringId, Strings,
-    Tally, ThreadId, Totals, WhatId,
+    Action, Checkpoint, CheckpointKind, Context, Counts, Device, Event, Mark, MarkKind, NO_STREAM, StackId, StringId,
+    Strings, Tally, ThreadId, Totals, WhatId,
 };
 
 use rustc_hash::FxHashMap;
 
-use crate::options::{Context, Options};
+use crate::options::Options;
 use crate::ring::Ring;
 use crate::table::{BufferTable, Entry};
 use crate::whats::WhatTable;
@@ -138,7 +138,7 @@ impl Recorder {
         event.action = if previous == Some(true) { Action::AllocReuse } else { Action::AllocNew };
         let cached_change = if event.action == Action::AllocReuse { -(event.size as i64) } else { 0 };
         let mut written = event;
-        if !self.options.context.is_on_allocs() {
+        if !is_on_allocs(self.options.context) {
             written.built = StackId(0);
             written.triggered = StackId(0);
         }
@@ -165,7 +165,7 @@ impl Recorder {
             written.what = alloc.what;
             written.stream = alloc.stream;
             written.device = alloc.device;
-            if self.options.context.is_on_allocs() {
+            if is_on_allocs(self.options.context) {
                 written.built = alloc.built;
             }
         }
@@ -192,7 +192,7 @@ impl Recorder {
             None => {}
         }
         let mut written = event;
-        if !self.options.context.is_on_frees() {
+        if self.options.context != Context::All {
             written.built = StackId(0);
             written.triggered = StackId(0);
         }
@@ -209,7 +209,7 @@ impl Recorder {
         let mut event = Event { time_nanos, addr, size, action: Action::FreeCacheToOs, ..Event::default() };
         describe(&mut event, &entry.alloc);
         let mut written = event;
-        if !self.options.context.is_on_frees() {
+        if self.options.context != Context::All {
             written.built = StackId(0);
         }
         self.count(&event, written, 0, -(size as i64));
@@ -444,12 +444,7 @@ fn describe(event: &mut Event, alloc: &Event) {
     event.device = alloc.device;
 }
 
-impl Context {
-    fn is_on_allocs(self) -> bool {
-        matches!(self, Context::All | Context::Alloc)
-    }
-
-    fn is_on_frees(self) -> bool {
-        self == Context::All
-    }
+/// Do allocations carry stacks when they are written?
+fn is_on_allocs(context: Context) -> bool {
+    matches!(context, Context::All | Context::Alloc)
 }

@@ -16,13 +16,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use memviz_image::SlotAddr;
-use memviz_trace::{Checkpoint, CheckpointKind, MarkKind, Totals};
+use memviz_trace::{Checkpoint, CheckpointKind, Context, Level, MarkKind, Totals};
 
 use crate::error::AttachError;
 use crate::hooks::{alloc, array};
 use crate::linux::{self, ProtectError};
 use crate::lock::Lock;
-use crate::options::{Context, Level, Options};
+use crate::options::Options;
 use crate::plan::{Function, PLAN};
 use crate::probe::{self, AllocatorProbe, CacheWords, HookSlot, Probe};
 use crate::recorder::Recorder;

@@ -36,7 +36,7 @@ use crate::args::{Cli, Command};
 pub use answer::ask;
 pub use input::Source;
 pub use memviz_analyze::{Summary, Written};
-pub use plan::{Context, DoctorPlan, Level, Outcome, Program, RunPlan};
+pub use plan::{DoctorPlan, Outcome, Program, RunPlan};
 pub use render::{summary_json, summary_text};
 pub use size::{bytes_from_text, text_from_bytes};
 

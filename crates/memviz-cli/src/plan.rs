@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use memviz_trace::{Context, Level};
+
 /// What became of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -32,58 +34,6 @@ pub enum Program {
         /// Source text.
         text: String,
     },
-}
-
-/// What is recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Level {
-    /// Buffers of the allocator.
-    #[default]
-    Buffers,
-    /// Arrays as well.
-    Arrays,
-}
-
-impl Level {
-    /// Every level.
-    pub const ALL: [Level; 2] = [Level::Buffers, Level::Arrays];
-
-    /// As the flag and the Python API spell it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Level::Buffers => "buffers",
-            Level::Arrays => "arrays",
-        }
-    }
-}
-
-/// For which events stacks are kept, as `torch.cuda.memory._record_memory_history` has it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Context {
-    /// Allocations and frees.
-    #[default]
-    All,
-    /// Allocations.
-    Alloc,
-    /// Buffers alive at the end.
-    State,
-    /// None.
-    None,
-}
-
-impl Context {
-    /// Every context.
-    pub const ALL: [Context; 4] = [Context::All, Context::Alloc, Context::State, Context::None];
-
-    /// As the flag and the Python API spell it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Context::All => "all",
-            Context::Alloc => "alloc",
-            Context::State => "state",
-            Context::None => "none",
-        }
-    }
 }
 
 /// `memviz run`: record a program from its first line to its last.

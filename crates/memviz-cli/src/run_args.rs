@@ -9,9 +9,10 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory};
+use memviz_trace::{Context, Level};
 
 use crate::args::Cli;
-use crate::plan::{Context, Level, Program, RunPlan};
+use crate::plan::{Program, RunPlan};
 use crate::size::bytes_from_text;
 
 const USAGE: &str = "memviz run [OPTIONS] SCRIPT [ARGS]...

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use memviz_cli::{Context, DoctorPlan, Level, Outcome, Program, RunPlan, Streams, main_with};
+use memviz_cli::{DoctorPlan, Outcome, Program, RunPlan, Streams, main_with};
 use memviz_trace::{Action, Event, Trace, TraceBuilder};
+use memviz_trace::{Context, Level};
 
 /// Outcome, standard output and standard error of `memviz words…`.
 fn memviz(words: &[&str]) -> (Outcome, String, String) {

@@ -1,9 +1,9 @@
 //! Start, stop, marks and counters.
 
-use memviz_agent::options::{Context, Level, Options};
+use memviz_agent::options::Options;
 use memviz_agent::recorder::{PeakNote, Recorder};
 use memviz_agent::session;
-use memviz_trace::{Action, CheckpointKind, Header};
+use memviz_trace::{Action, CheckpointKind, Context, Header, Level};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -43,9 +43,9 @@ pub fn layout<'py>(py: Python<'py>, version: &str) -> PyResult<Bound<'py, PyDict
     Ok(dict)
 }
 
-fn choice<T: Copy>(option: &str, value: &str, choices: &[(&str, T)]) -> PyResult<T> {
-    choices.iter().find(|(name, _)| *name == value).map(|(_, choice)| *choice).ok_or_else(|| {
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+fn choice<T: Copy>(option: &str, value: &str, choices: &[T], name: fn(T) -> &'static str) -> PyResult<T> {
+    choices.iter().copied().find(|&choice| name(choice) == value).ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|&choice| name(choice)).collect();
         PyValueError::new_err(format!("{option} is {value:?}, expected one of {names:?}"))
     })
 }
@@ -62,10 +62,8 @@ pub fn start(
     depth: u32,
     native: bool,
 ) -> PyResult<()> {
-    let contexts =
-        [("all", Context::All), ("alloc", Context::Alloc), ("state", Context::State), ("none", Context::None)];
-    let context = choice("context", context, &contexts)?;
-    let level = choice("level", level, &[("buffers", Level::Buffers), ("arrays", Level::Arrays)])?;
+    let context = choice("context", context, &Context::ALL, Context::name)?;
+    let level = choice("level", level, &Level::ALL, Level::name)?;
     let probe = session::probe(version).map_err(errors::attach)?;
     session::start(probe, Options { max_entries, min_size, context, level, depth, native }).map_err(errors::attach)
 }
@@ -138,7 +136,7 @@ fn trace_of(
         pid: std::process::id(),
         start_unix_micros: header.get_item("start_unix_micros")?.map_or(Ok(0), |item| item.extract())?,
         walker: text("walker")?,
-        level: if options.level == Level::Arrays { "arrays" } else { "buffers" }.to_owned(),
+        level: options.level.name().to_owned(),
         max_entries: options.max_entries,
         min_size: options.min_size,
         depth: options.depth,

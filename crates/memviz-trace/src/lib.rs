@@ -26,6 +26,7 @@
 
 mod builder;
 mod check;
+mod choices;
 mod event;
 mod ids;
 mod ledger;
@@ -36,6 +37,7 @@ mod trace;
 
 pub use builder::TraceBuilder;
 pub use check::{CheckReport, Peak, Violation};
+pub use choices::{Context, Level};
 pub use event::{Action, Device, DeviceKind, Event, NO_STREAM};
 pub use ids::{FrameId, StackId, StringId, ThreadId, WhatId};
 pub use ledger::{Buffer, Ledger, LedgerError, Totals};
