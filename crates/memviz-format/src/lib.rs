@@ -23,4 +23,4 @@ pub mod torch;
 pub mod trace_file;
 
 pub use error::FormatError;
-pub use open::read_path;
+pub use open::{read_path, write_path, write_whole};
