@@ -105,9 +105,8 @@ impl End {
         End { kind, detail: ending.detail.clone(), stack: ending.stack.0, notes: notes.to_vec() }
     }
 
-    /// A kind of a later version reads as "unknown".
     pub(super) fn ending(&self) -> Ending {
-        let kind = EndingKind::ALL.into_iter().find(|kind| kind.name() == self.kind).unwrap_or_default();
+        let kind = EndingKind::from_name(&self.kind);
         Ending { kind, detail: self.detail.clone(), stack: StackId(self.stack) }
     }
 }
