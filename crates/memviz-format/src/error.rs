@@ -5,10 +5,10 @@
 #[non_exhaustive]
 pub enum FormatError {
     /// The destination refused bytes.
-    #[error("the snapshot could not be written")]
+    #[error("the file could not be written")]
     Write(#[source] std::io::Error),
     /// The source refused to give bytes.
-    #[error("the snapshot could not be read")]
+    #[error("the file could not be read")]
     Read(#[source] std::io::Error),
     /// A number that readers of the format cannot hold.
     #[error("event {index}: {what} is {value:#x}; a snapshot holds less than 2^63")]
@@ -58,6 +58,25 @@ pub enum FormatError {
         /// How much is allowed.
         limit: usize,
     },
+    /// A trace file of a later version.
+    #[error("a trace file of version {found}; this mlx-memviz reads up to {known}; update mlx-memviz")]
+    Newer {
+        /// Version of the file.
+        found: u16,
+        /// Newest version that is read.
+        known: u16,
+    },
+    /// More at once than a chunk of a trace file holds.
+    #[error("a chunk of {length} bytes; a trace file holds chunks of up to {limit}")]
+    ChunkTooLong {
+        /// Bytes of the chunk.
+        length: usize,
+        /// Most that are allowed.
+        limit: usize,
+    },
+    /// An earlier write failed, and what would follow could not be read.
+    #[error("an earlier write to the trace file failed; nothing more is written")]
+    Broken,
     /// Not JSON.
     #[error("the JSON form could not be parsed")]
     Json(#[source] serde_json::Error),

@@ -1,7 +1,7 @@
 //! Files of mlx-memviz: bytes in, bytes out.
 //!
-//! [`torch`] writes what PyTorch's memory_viz page and `torch.cuda._memory_viz` read, and reads it back without running
-//! code. Needs a [`memviz_trace::Trace`]; does not open files, does not analyse, does not record.
+//! [`trace_file`] is our own format: written while a program runs, readable whatever ends it. [`torch`] writes what PyTorch's
+//! memory_viz page and `torch.cuda._memory_viz` read, and reads it back without running code. Needs a [`memviz_trace::Trace`]; does not open files, does not analyse, does not record.
 //!
 //! ```
 //! use memviz_format::torch::{self, Limits};
@@ -20,6 +20,7 @@ mod error;
 mod open;
 mod packed;
 pub mod torch;
+pub mod trace_file;
 
 pub use error::FormatError;
-pub use open::read_path;
+pub use open::{read_path, write_path, write_whole};

@@ -5,7 +5,7 @@
 mod simulate;
 
 use memviz_format::torch::{self, Limits};
-use memviz_trace::{Action, Base, MarkKind, Trace, TraceBuilder};
+use memviz_trace::{Action, Base, Ending, EndingKind, MarkKind, StackId, Trace, TraceBuilder};
 use proptest::prelude::*;
 use simulate::Simulator;
 
@@ -42,6 +42,15 @@ fn drive(sim: &mut Simulator, number: u64) {
     }
 }
 
+fn ending(number: usize, trace: &Trace) -> Ending {
+    let kind = EndingKind::ALL[number % EndingKind::ALL.len()];
+    Ending {
+        kind,
+        detail: "ValueError: ☃".repeat(number % 3),
+        stack: StackId((number % trace.stacks.stack_count()) as u32),
+    }
+}
+
 proptest! {
     #[test]
     fn valid_traces(
@@ -52,7 +61,9 @@ proptest! {
         let mut sim = Simulator::new(5, 3);
         sim.begin(&start, Base { active: base.0, cached: base.1 });
         numbers.iter().for_each(|number| drive(&mut sim, *number));
-        let trace = sim.finish();
+        let mut trace = sim.finish();
+        trace.header.rank = numbers.first().map(|number| *number as u32);
+        trace.header.ending = ending(numbers.len(), &trace);
         prop_assert!(trace.check().is_ok());
         assert_round_trip(&trace);
     }

@@ -3,8 +3,11 @@
 //! A recorder knows the end of a run exactly (which buffers exist, and the sums), while the first events may have fallen out
 //! of its ring. So the state before the first event is not recorded: [`TraceBuilder::finish`] derives it, by undoing the
 //! events from the last to the first. `Trace::check` then replays forward and compares with MLX's counters.
+//!
+//! A file that was written event by event may lack its end but has its beginning: then what existed before the first event
+//! is found going forward, from the sums at the start.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::event::{Action, Event};
 use crate::ids::{StringId, ThreadId, WhatId};
@@ -20,6 +23,8 @@ pub struct TraceBuilder {
     pub end: Option<Vec<Buffer>>,
     /// Sums after the last event, all bytes included.
     pub end_totals: Option<Totals>,
+    /// Instead of `end`: buffers known before the first event, and the sums of all that exist then.
+    pub start: Option<(Vec<Buffer>, Totals)>,
     what_ids: FxHashMap<What, WhatId>,
 }
 
@@ -72,9 +77,31 @@ impl TraceBuilder {
             let (start, base) = undo(&self.trace.events, end, self.end_totals.unwrap_or_default());
             self.trace.start = start;
             self.trace.base = base;
+        } else if let Some((known, totals)) = self.start.take() {
+            let start = found_forward(&self.trace.events, known);
+            self.trace.base = beside(&start, totals.active.into(), totals.cached.into());
+            self.trace.start = start;
         }
         self.trace
     }
+}
+
+/// Buffers before `events`: the known ones, and those whose first event ends a use that no event began.
+fn found_forward(events: &[Event], mut start: Vec<Buffer>) -> Vec<Buffer> {
+    let mut seen: FxHashSet<u64> = start.iter().map(|buffer| buffer.addr).collect();
+    for event in events.iter().filter(|event| event.action.is_buffer()) {
+        let is_new = seen.insert(event.addr);
+        match event.action {
+            Action::AllocNew | Action::AllocMakeBuffer => {}
+            Action::AllocReuse | Action::FreeCacheToOs if is_new => {
+                start.push(Buffer { is_cached: true, ..before(event) });
+            }
+            _ if is_new => start.push(before(event)),
+            _ => {}
+        }
+    }
+    start.sort_unstable_by_key(|buffer| buffer.addr);
+    start
 }
 
 /// State before `events`, from the state after them. Never fails: an event that contradicts the state leaves a state from
@@ -118,15 +145,17 @@ fn undo(events: &[Event], end: Vec<Buffer>, end_totals: Totals) -> (Vec<Buffer>,
     }
     let mut start: Vec<Buffer> = buffers.into_values().collect();
     start.sort_unstable_by_key(|buffer| buffer.addr);
-    for buffer in &start {
-        if buffer.is_cached {
-            cached -= i128::from(buffer.size);
-        } else {
-            active -= i128::from(buffer.size);
-        }
-    }
-    let base = Base { active: clamp(active), cached: clamp(cached) };
+    let base = beside(&start, active, cached);
     (start, base)
+}
+
+/// What is left of the sums when `buffers` are taken off.
+fn beside(buffers: &[Buffer], mut active: i128, mut cached: i128) -> Base {
+    for buffer in buffers {
+        let sum = if buffer.is_cached { &mut cached } else { &mut active };
+        *sum -= i128::from(buffer.size);
+    }
+    Base { active: clamp(active), cached: clamp(cached) }
 }
 
 /// A base below zero means that the recorder missed something: 0 here, and the first checkpoint shows the difference.

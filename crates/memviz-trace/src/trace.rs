@@ -83,6 +83,11 @@ impl EndingKind {
             EndingKind::Cut => "cut",
         }
     }
+
+    /// The kind of that name; `Unknown` for names of later versions.
+    pub fn from_name(name: &str) -> EndingKind {
+        EndingKind::ALL.into_iter().find(|kind| kind.name() == name).unwrap_or_default()
+    }
 }
 
 /// Events and bytes.

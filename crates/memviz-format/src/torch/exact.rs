@@ -4,7 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use memviz_trace::{Action, Buffer, Event, FrameId, Mark, MarkKind, StackId, StringId, Tally, Trace, WhatId};
+use memviz_trace::{Action, Buffer, Ending, Event, FrameId, Mark, MarkKind, StackId, StringId, Tally, Trace, WhatId};
 
 use super::pickler::{Memo, Pickler};
 use super::words;
@@ -64,7 +64,25 @@ fn header(pickler: &mut Pickler<'_>, trace: &Trace) {
         pickler.text(name);
         pickler.list(texts, |pickler, text| pickler.text(text));
     }
+    optional(pickler, trace);
     pickler.end_dict();
+}
+
+/// Keys that files of before them lack, and that say nothing when they are missing.
+fn optional(pickler: &mut Pickler<'_>, trace: &Trace) {
+    if let Some(rank) = trace.header.rank {
+        pickler.text("rank");
+        pickler.bits(rank.into());
+    }
+    let ending = &trace.header.ending;
+    if *ending != Ending::default() {
+        for (name, text) in [("ending", ending.kind.name()), ("ending_detail", &ending.detail)] {
+            pickler.text(name);
+            pickler.text(text);
+        }
+        pickler.text("ending_stack");
+        pickler.bits(ending.stack.0.into());
+    }
 }
 
 fn numbers(pickler: &mut Pickler<'_>, numbers: impl IntoIterator<Item = u64>) {

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memviz_trace::{
-    Action, Base, Buffer, Checkpoint, CheckpointKind, Counts, Event, Frame, FrameId, Header, Mark, MarkKind, StackId,
-    StringId, Tally, Thread, ThreadId, Trace, What,
+    Action, Base, Buffer, Checkpoint, CheckpointKind, Counts, Ending, EndingKind, Event, Frame, FrameId, Header, Mark,
+    MarkKind, StackId, StringId, Tally, Thread, ThreadId, Trace, What,
 };
 
 use super::document::{Document, Value, content};
@@ -33,6 +33,7 @@ pub(super) fn read(document: &Document<'_>, own: Value) -> Result<Trace, FormatE
     reader.tables(&mut trace)?;
     reader.marks(&mut trace)?;
     reader.whats_and_threads(&mut trace)?;
+    below("ending_stack", trace.header.ending.stack.0.into(), trace.stacks.stack_count())?;
     let mut start = Vec::new();
     reader.events("start", &trace, |event| start.push(buffer_from_event(&event)))?;
     let mut events = Vec::new();
@@ -76,7 +77,20 @@ impl Reader<'_, '_> {
             min_size: number("min_size")?,
             depth: narrow("depth", number("depth")?)?,
             notes: texts("notes")?,
-            ..Header::default()
+            rank: document.get(header, "rank").map(|rank| narrow("rank", document.bits("rank", rank)?)).transpose()?,
+            ending: self.ending(header)?,
+        })
+    }
+
+    /// Its stack is checked once the table is there.
+    fn ending(&self, header: Value) -> Result<Ending, FormatError> {
+        let document = self.document;
+        let text = |key| document.get(header, key).map_or(Ok(""), |value| document.text(key, value));
+        let stack = document.get(header, "ending_stack").map_or(Ok(0), |value| document.bits("ending_stack", value))?;
+        Ok(Ending {
+            kind: EndingKind::from_name(text("ending")?),
+            detail: text("ending_detail")?.to_owned(),
+            stack: StackId(narrow("ending_stack", stack)?),
         })
     }
 
