@@ -14,6 +14,7 @@
 //! ```
 
 pub mod bench;
+mod driver;
 pub mod dump;
 pub mod error;
 pub mod fork;
@@ -26,6 +27,7 @@ mod objects;
 pub mod oom;
 pub mod options;
 mod originals;
+pub mod places;
 pub mod plan;
 pub mod probe;
 pub mod python;
