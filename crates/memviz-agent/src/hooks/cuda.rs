@@ -207,10 +207,8 @@ pub unsafe extern "C-unwind" fn set_data_long(
 #[inline]
 unsafe fn took_buffer(array: Ptr, argument: Ptr, deleter: Ptr) {
     // SAFETY: by contract.
-    let (handle, desc, is_owned) =
-        unsafe { (objects::buffer_in(argument), objects::desc_of(array), objects::is_owned(argument, deleter)) };
-    // Most calls are weak copies of arrays that have an owner: they end here, without a lock.
-    if handle == 0 || !is_owned {
+    let (handle, desc) = unsafe { (objects::buffer_in(argument), objects::desc_of(array)) };
+    if handle == 0 {
         return;
     }
     state::with_notes(|notes| {
@@ -218,6 +216,11 @@ unsafe fn took_buffer(array: Ptr, argument: Ptr, deleter: Ptr) {
             // SAFETY: `set_data` is given a live buffer.
             let memory = unsafe { objects::memory_of(handle) };
             let pending = notes.take_pending(memory.addr);
+            // Most calls are weak copies of arrays that have an owner: they end here, without a lock.
+            // SAFETY: by contract.
+            if pending.is_none() && !unsafe { objects::is_owned(argument, deleter) } {
+                return;
+            }
             let mut guard = state::recorder();
             let Some(recorder) = guard.as_mut() else { return };
             // SAFETY: the descriptor of a live array, and a live buffer.
