@@ -29,4 +29,4 @@ mod summary;
 pub use about::About;
 pub use lines::{FrameClass, UserLines};
 pub use peak::{LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, live_at, top_lines};
-pub use summary::{ActionTotal, Checked, EventCounts, Rest, SUMMARY_SCHEMA, Summary, Written};
+pub use summary::{ActionTotal, Checked, DeviceView, EventCounts, Moves, Rest, SUMMARY_SCHEMA, Summary, Written};
