@@ -8,6 +8,7 @@ Does not judge the numbers: exit status 1 only says that a program failed.
 """
 
 import argparse
+import gzip
 import json
 import os
 import pathlib
@@ -17,8 +18,11 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+CASES = pathlib.Path(os.environ.get("MEMVIZ_CASES", ROOT.parent / "shared" / "cases"))
 PROGRAMS = ROOT / "tests" / "programs"
 MEMVIZ = ["-m", "mlx_memviz"]
+# Recordings above are compressed when their stage is over: files of over 16 MiB may not come back from a machine.
+PACKED_BYTES = 6 << 20
 # Text that a longer output is cut to, from its middle.
 KEPT = 60_000
 
@@ -26,9 +30,8 @@ KEPT = 60_000
 def stages(out: pathlib.Path) -> dict[str, list[tuple[str, int, list]]]:
     """By name: programs as (label, seconds, arguments of Python)."""
     model = out.parent / "memviz-gpu-model"
-    generate = ["-m", "mlx_lm", "generate", "--model", model, "--prompt", "hello", "--temp", 0, "--ignore-chat-template"]
-    generate += ["--extra-eos-token", "<s>"]
-    recorded = [*MEMVIZ, "run", "-o", out / "generate.pickle", *generate, "--max-tokens", 500]
+    make_model = [CASES / "real" / "make_tiny_llama.py", model, "--layers", 8, "--dim", 1024]
+    generate = [HERE / "lm_generate.py", model, 500]
     return {
         "doctor": [("doctor", 90, [*MEMVIZ, "doctor"])],
         "smoke": [("smoke", 90, [HERE / "smoke.py"])],
@@ -45,8 +48,9 @@ def stages(out: pathlib.Path) -> dict[str, list[tuple[str, int, list]]]:
             ("train, small", 60, [HERE / "train.py", "small", out / "small_train.pickle"]),
         ],
         "generate": [
-            ("model", 90, [HERE.parent.parent / ".gpu" / "b" / "make_tiny_llama.py", model, "--layers", 16, "--dim", 1024]),
-            ("generate", 120, recorded),
+            ("model", 90, make_model),
+            ("generate, not recorded", 60, generate),
+            ("generate", 90, [*MEMVIZ, "run", "-o", out / "generate.pickle", *generate]),
             ("generate, check", 60, [*MEMVIZ, "check", out / "generate.pickle"]),
             ("generate, small", 60, [HERE / "generate.py", out / "small_generate.pickle"]),
         ],
@@ -106,6 +110,13 @@ def run(report: Report, label: str, seconds: float, arguments: list) -> bool:
     return status == 0
 
 
+def pack(out: pathlib.Path) -> None:
+    for path in out.glob("*.pickle"):
+        if path.stat().st_size > PACKED_BYTES:
+            path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes(), 6))
+            path.unlink()
+
+
 def last_json(text: str) -> object:
     """The JSON of the last line, or of the whole text; None if there is none."""
     for candidate in (text, *reversed(text.strip().splitlines()[-3:])):
@@ -137,6 +148,7 @@ def main() -> int:
                 failed.append(label)
             elif not run(report, label, min(seconds, left), arguments):
                 failed.append(label)
+        pack(out)
     report.say(f"\nfailed: {failed or 'nothing'}; {time.monotonic() - start:.0f} s in all")
     return int(bool(failed))
 
