@@ -44,14 +44,10 @@ pub struct BackEnd {
 pub const SCALAR_POOL_BYTES: u64 = 4 * 16384;
 
 /// Releases of `mlx-cuda` (to 0.30.0), `mlx-cuda-12` and `mlx-cuda-13` (from 0.30.1) on PyPI that have a table, for messages.
-pub const CUDA_RELEASES: &str = "0.28.0 to 0.30.6, 0.31.1 and 0.32.0 to 0.32.4";
+pub const CUDA_RELEASES: &str = "0.29.4 to 0.30.6, 0.31.1 and 0.32.0 to 0.32.4";
 
 const CPU_BUFFER: BufferLayout = BufferLayout { size: 0, data: None, device: None };
 
-/// All memory is managed memory, of which there is one kind.
-const CUDA_MANAGED: BufferLayout = BufferLayout { size: 8, data: Some(0), device: None };
-
-/// Device memory too, from 0.29.4.
 const CUDA_BUFFER: BufferLayout = BufferLayout { size: 8, data: Some(0), device: Some(16) };
 
 /// The table for the class whose malloc has the mangled name `malloc`, in a release; `None`: do not attach.
@@ -64,13 +60,15 @@ pub fn back_end(malloc: &str, version: &str) -> Option<BackEnd> {
     if !malloc.contains("13CudaAllocator") {
         return None;
     }
-    let (buffer, pool) = match parse(version)? {
-        (0, 28, _) | (0, 29, 0..=3) => (CUDA_MANAGED, 0xe8),
-        (0, 29, 4) | (0, 30, 0) => (CUDA_BUFFER, 0x100),
-        (0, 30, 1..=6) | (0, 31, 1) | (0, 32, 0..=4) => (CUDA_BUFFER, 0x128),
+    // Before 0.29.4 its counters cannot be followed: a reused buffer counts with the size asked for, and the same buffer when
+    // it is freed with its own, larger one.
+    let pool = match parse(version)? {
+        (0, 29, 4) | (0, 30, 0) => 0x100,
+        (0, 30, 1..=6) | (0, 31, 1) | (0, 32, 0..=4) => 0x128,
         _ => return None,
     };
-    Some(BackEnd { kind: Kind::Cuda, name: "cuda", buffer, has_cache: true, scalar_pool: Some(pool) })
+    let (kind, name, buffer) = (Kind::Cuda, "cuda", CUDA_BUFFER);
+    Some(BackEnd { kind, name, buffer, has_cache: true, scalar_pool: Some(pool) })
 }
 
 #[cfg(test)]
@@ -82,10 +80,10 @@ mod tests {
 
     #[test]
     fn every_published_release_has_a_table_and_others_do_not() {
-        for version in ["0.28.0", "0.29.3", "0.29.4", "0.30.0", "0.30.1", "0.30.6", "0.31.1", "0.32.0", "0.32.4"] {
+        for version in ["0.29.4", "0.30.0", "0.30.1", "0.30.6", "0.31.1", "0.32.0", "0.32.4"] {
             assert_eq!(back_end(CUDA, version).map(|found| found.name), Some("cuda"), "{version}");
         }
-        for version in ["0.31.2", "0.31.0", "0.32.5", "0.27.1", "1.0.0", ""] {
+        for version in ["0.28.0", "0.29.3", "0.31.2", "0.31.0", "0.32.5", "0.27.1", "1.0.0", ""] {
             assert_eq!(back_end(CUDA, version), None, "{version}");
         }
         assert_eq!(back_end("_ZN3mlx4core5metal14MetalAllocator6mallocEm", "0.32.4"), None);
