@@ -5,7 +5,19 @@ import sys
 
 import mlx.core as mx
 
-EVENT_KEYS = ("index", "action", "address", "size", "requested", "memory", "moved", "stream", "device", "thread", "primitive")
+EVENT_KEYS = (
+    "index",
+    "action",
+    "address",
+    "size",
+    "requested",
+    "memory",
+    "moved",
+    "stream",
+    "device",
+    "thread",
+    "primitive",
+)
 
 
 def is_alloc(event: dict) -> bool:

@@ -1,4 +1,7 @@
-"""Generates with mlx-lm, not stopping at the end of a text: the KV cache grows with each token. usage: lm_generate.py MODEL TOKENS"""
+"""Generates with mlx-lm, not stopping at the end of a text: the KV cache grows with each token.
+
+usage: lm_generate.py MODEL TOKENS
+"""
 
 import json
 import sys

@@ -60,7 +60,11 @@ def stages(out: pathlib.Path) -> dict[str, list[tuple[str, int, list]]]:
         ],
         "text": [
             ("text, cpu", 150, ["-m", "mlx_memviz.bench", "--only", "text", "--rounds", 7, "--json"]),
-            ("text, gpu", 150, ["-m", "mlx_memviz.bench", "--only", "text", "--rounds", 7, "--json", "--device", "gpu"]),
+            (
+                "text, gpu",
+                150,
+                ["-m", "mlx_memviz.bench", "--only", "text", "--rounds", 7, "--json", "--device", "gpu"],
+            ),
         ],
     }
 

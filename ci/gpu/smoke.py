@@ -2,9 +2,9 @@
 
 import mlx.core as mx
 import numpy as np
+from common import facts_of, finish
 
 import mlx_memviz
-from common import facts_of, finish
 
 recording = mlx_memviz.start()
 points, mismatches = 0, []
@@ -50,4 +50,8 @@ mx.clear_cache()
 at("clear_cache")
 print(total_line := recording.summary())
 recording.stop()
-finish(facts_of(recording, points=points, mismatches=mismatches, hooked_after=mlx_memviz._native.hooked_slots(mx.__version__)))
+finish(
+    facts_of(
+        recording, points=points, mismatches=mismatches, hooked_after=mlx_memviz._native.hooked_slots(mx.__version__)
+    )
+)

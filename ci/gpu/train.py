@@ -4,10 +4,10 @@ import sys
 import time
 
 import mlx.core as mx
-
-import mlx_memviz
 from common import facts_of, finish
 from model import make
+
+import mlx_memviz
 
 size, path = sys.argv[1:]
 mx.reset_peak_memory()

@@ -1,7 +1,8 @@
 """The benchmarks of the text that this project began with: `full` and `add` at 32 frames, 10, 20 and 30 operations.
 
-As it describes them: arrays of 10 by 10 on the CPU device (or, asked for, the GPU), built at the end of a recursion of 32 frames, with and without
-eval. Columns of its table become lines: time without recording, ratio, cost of a capture, and what remains after stop.
+As it describes them: arrays of 10 by 10 on the CPU device (or, asked for, the GPU), built at the end of a recursion of 32
+frames, with and without eval. Columns of its table become lines: time without recording, ratio, cost of a capture, and
+what remains after stop.
 """
 
 from __future__ import annotations
