@@ -22,11 +22,19 @@
 //! ```
 
 mod about;
+mod evaluation;
+mod groups;
+mod held;
+mod instant;
 mod lines;
 mod peak;
 mod summary;
+mod tree;
 
 pub use about::About;
+pub use held::{Amount, By, HELD_SCHEMA, Held, HeldGroup, HeldOptions, StackLine};
+pub use instant::{Instant, nanos_from_text, step_range, step_ranges};
 pub use lines::{FrameClass, UserLines};
 pub use peak::{LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, live_at, top_lines};
 pub use summary::{ActionTotal, Checked, EventCounts, Rest, SUMMARY_SCHEMA, Summary, Written};
+pub use tree::TreeRow;

@@ -83,6 +83,7 @@ impl Command {
     pub(crate) fn into_question(self) -> Option<Box<dyn Question>> {
         match self {
             Command::Report(args) => Some(Box::new(args)),
+            Command::Peak(args) => Some(Box::new(args)),
             Command::Run(_) | Command::Doctor(_) | Command::Check(_) => None,
         }
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::peak::PeakArgs;
 use crate::plan::DoctorPlan;
 use crate::report::ReportArgs;
 use crate::run_args::RunArgs;
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Say what used the memory at its peak, and which lines built it
     Report(ReportArgs),
+    /// Say what was held when memory was highest, or at another moment
+    Peak(PeakArgs),
 }
 
 const DOCTOR_EXAMPLES: &str = "\

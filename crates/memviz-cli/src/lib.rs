@@ -20,6 +20,7 @@ mod answer;
 mod args;
 mod check;
 mod input;
+mod peak;
 mod plan;
 mod render;
 mod report;

@@ -106,6 +106,12 @@ impl Page {
         }
     }
 
+    /// "train.py:57", as short as it stays clear.
+    pub(crate) fn short(&self, file: &str, line: u32) -> String {
+        let path = clean(&paths::short(file, &self.cwd));
+        if line == 0 { path } else { format!("{path}:{line}") }
+    }
+
     /// The text.
     pub(crate) fn finish(self) -> String {
         let mut text = String::new();
