@@ -130,7 +130,7 @@ fn replay(ledger: &mut Ledger, trace: &Trace, events: Range<usize>) {
 }
 
 /// The state before the first event; a start that contradicts itself counts as empty.
-fn start_of(trace: &Trace) -> Ledger {
+pub(crate) fn start_of(trace: &Trace) -> Ledger {
     Ledger::at_start(trace).unwrap_or_default()
 }
 

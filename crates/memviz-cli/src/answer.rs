@@ -84,6 +84,8 @@ impl Command {
         match self {
             Command::Report(args) => Some(Box::new(args)),
             Command::Peak(args) => Some(Box::new(args)),
+            Command::Growth(args) => Some(Box::new(args)),
+            Command::Leaks(args) => Some(Box::new(args)),
             Command::Run(_) | Command::Doctor(_) | Command::Check(_) => None,
         }
     }

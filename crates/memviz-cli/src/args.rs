@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::growth::GrowthArgs;
+use crate::leaks::LeaksArgs;
 use crate::peak::PeakArgs;
 use crate::plan::DoctorPlan;
 use crate::report::ReportArgs;
@@ -36,6 +38,10 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Say what was held when memory was highest, or at another moment
     Peak(PeakArgs),
+    /// Say whether memory grows from step to step, which lines do it, and when it would end
+    Growth(GrowthArgs),
+    /// Say what is alive at the end and was not at the start
+    Leaks(LeaksArgs),
 }
 
 const DOCTOR_EXAMPLES: &str = "\

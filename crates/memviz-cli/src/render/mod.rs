@@ -13,12 +13,10 @@ use std::path::PathBuf;
 
 use memviz_analyze::{About, Moment};
 
-#[allow(unused_imports)]
 pub(crate) use numbers::{duration, percent, thousands};
 pub(crate) use paint::{Style, clean, glued};
 pub(crate) use summary::draw as summary;
 pub use summary::{summary_json, summary_text};
-#[allow(unused_imports)]
 pub(crate) use table::{Place, Table, bar, primitives};
 
 use crate::size::text_from_bytes;

@@ -86,7 +86,6 @@ impl Table {
         self.column(head, Align::Right, 0)
     }
 
-    #[allow(dead_code)]
     /// A column of words.
     pub(crate) fn words(self, head: &str) -> Table {
         self.column(head, Align::Left, 0)
