@@ -174,6 +174,9 @@ impl Held {
 
 /// The user's line of one stack.
 pub(crate) fn user_line(trace: &Trace, stack: StackId) -> Option<StackLine> {
+    if stack == StackId(0) {
+        return None;
+    }
     let frame = UserLines::new(trace).line_of(stack)?;
     Some(StackLine::of(trace, trace.stacks.frame(frame)))
 }
