@@ -18,8 +18,12 @@ pub(crate) struct Evaluation {
     temporaries: FxHashSet<u64>,
 }
 
-/// Which evaluation a thread is in after an event: `None` when the event says nothing about it.
+/// Which evaluation a thread is in after an event: `None` when the event says nothing about it. Events about arrays do not
+/// count, so that a recording gives the same answers at every level.
 pub(crate) fn entered(event: &Event) -> Option<StackId> {
+    if !event.action.is_buffer() {
+        return None;
+    }
     let is_leaf = event.action.is_alloc() && event.built != StackId(0);
     (event.triggered != StackId(0) || is_leaf).then_some(event.triggered)
 }
