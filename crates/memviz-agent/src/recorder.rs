@@ -5,8 +5,8 @@
 //! cached, and `recorded + dropped + filtered == seen`.
 
 use memviz_trace::{
-    Action, Checkpoint, CheckpointKind, Context, Counts, Device, DeviceMemory, Event, Mark, MarkKind, NO_STREAM, StackId,
-    StringId, Strings, Tally, ThreadId, Totals, WhatId,
+    Action, Checkpoint, CheckpointKind, Context, Counts, Device, DeviceMemory, Event, Mark, MarkKind, NO_STREAM,
+    StackId, StringId, Strings, Tally, ThreadId, Totals, WhatId,
 };
 
 use rustc_hash::FxHashMap;

@@ -6,6 +6,7 @@ use memviz_trace::{Action, CheckReport, Trace, Violation};
 use serde::Serialize;
 
 use crate::about::About;
+use crate::ended::Ended;
 use crate::peak::{LineTotal, Live, Moment, Peaks, find_peaks, live_at, peaks_of_checked, top_lines};
 
 /// Version of the JSON form of [`Summary`]; a field that changes its meaning or goes raises it.
@@ -111,6 +112,10 @@ pub struct Summary {
     /// Which run.
     #[serde(flatten)]
     pub about: About,
+    /// How the run ended.
+    pub ended: Ended,
+    /// Position among the processes of a distributed run.
+    pub rank: Option<u32>,
     /// What became of the buffer events.
     pub events: EventCounts,
     /// Older events fell out of the ring: peaks, lines and rates are those of the events that were kept.
@@ -158,6 +163,8 @@ impl Summary {
         Summary {
             schema: SUMMARY_SCHEMA,
             about: About::new(trace),
+            ended: Ended::new(trace),
+            rank: trace.header.rank,
             events: event_counts(trace, &actions),
             is_window: trace.counts.dropped.events > 0 || trace.first_index > 0,
             peak_active: peaks.active,

@@ -36,6 +36,7 @@ pub(super) fn summary_text_in(summary: &Summary, width: usize, color: bool, cwd:
 /// Draws the summary.
 pub(crate) fn draw(page: &mut Page, summary: &Summary) {
     page.title("memviz", &summary.about);
+    ended(page, summary);
     if summary.events.seen == 0 && summary.peak_active.active_bytes == 0 {
         page.blank();
         page.plain("No MLX buffer was allocated or freed while recording.");
@@ -79,6 +80,24 @@ fn filled(
     }
     table.rest(cells(rest.bytes, rest.count), rest.lines, "line");
     table
+}
+
+/// Said first when the program did not end by itself.
+fn ended(page: &mut Page, summary: &Summary) {
+    let ended = &summary.ended;
+    if !ended.is_bad() {
+        return;
+    }
+    let what = match ended.kind {
+        "exception" => "by an exception that nobody handled",
+        "signal" => "by a signal",
+        _ => "without a last word: killed, out of power, or the disk was full; this is what was written until then",
+    };
+    let detail = if ended.detail.is_empty() { String::new() } else { format!(": {}", clean(&ended.detail)) };
+    let place =
+        ended.line.as_ref().map_or_else(String::new, |line| format!(", at {}", page.short(&line.file, line.line)));
+    page.blank();
+    page.labelled("Ended", Style::Bad, &format!("{what}{detail}{place}"));
 }
 
 fn numbers_block(page: &mut Page, summary: &Summary) {

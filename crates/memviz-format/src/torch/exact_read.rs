@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memviz_trace::{
-    Action, Base, Buffer, Checkpoint, CheckpointKind, Counts, DeviceMemory, Ending, EndingKind, Event, Frame, FrameId, Header, Mark,
-    MarkKind, StackId, StringId, Tally, Thread, ThreadId, Trace, What,
+    Action, Base, Buffer, Checkpoint, CheckpointKind, Counts, DeviceMemory, Ending, EndingKind, Event, Frame, FrameId,
+    Header, Mark, MarkKind, StackId, StringId, Tally, Thread, ThreadId, Trace, What,
 };
 
 use super::document::{Document, Value, content};
