@@ -15,14 +15,15 @@ from mlx_memviz import _attach, _native
 from mlx_memviz._trace import Trace
 
 _running: Recording | None = None
-_SUFFIXES = (".pickle", ".pkl")
+_PICKLE_SUFFIXES = (".pickle", ".pkl")
+_SUFFIXES = (".memviz", *_PICKLE_SUFFIXES)
 
 
-def _checked_path(path) -> pathlib.Path:
+def _checked_path(path, suffixes=_SUFFIXES) -> pathlib.Path:
     path = pathlib.Path(path)
-    if path.suffix not in _SUFFIXES:
+    if path.suffix not in suffixes:
         raise ValueError(
-            f"cannot tell the format of {str(path)!r}: its suffix is {path.suffix!r}, expected one of {_SUFFIXES}"
+            f"cannot tell the format of {str(path)!r}: its suffix is {path.suffix!r}, expected one of {suffixes}"
         )
     return path
 
@@ -123,14 +124,14 @@ class Recording:
         return self.trace.summary()
 
     def save(self, path) -> pathlib.Path:
-        """Writes the recording; the suffix chooses the format: `.pickle` is PyTorch's memory snapshot.
+        """Writes the recording; the suffix chooses the format: `.memviz` is our own, `.pickle` PyTorch's memory snapshot.
 
         The file is written beside its place and renamed, so a full disk leaves what was there.
         """
         path = _checked_path(path)
         if self._stopped is None:
             _native.snapshot_marker()
-        self.trace._inner.write_torch(path)
+        self.trace._inner.write(path)
         return path
 
 
@@ -147,7 +148,7 @@ def record(
 ) -> Recording:
     """A recording of what happens to MLX's memory; nothing is patched before it starts or after it stops.
 
-    path:        file to write at the end, `.pickle`; None to write none.
+    path:        file to write at the end, `.memviz` or `.pickle`; None to write none.
     max_entries: the last N events are kept, older ones fall out and are counted; None for no limit. 48 bytes each.
     level:       "buffers", or "arrays" to see arrays too: created, evaluated, took or shares a buffer, died.
     depth:       innermost Python frames kept of a stack; None for all. Capturing all costs no more than capturing few.

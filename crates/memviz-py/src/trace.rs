@@ -1,6 +1,5 @@
 //! `Trace` as Python sees it.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -75,10 +74,18 @@ impl Trace {
         py.detach(|| memviz_cli::summary_json(&self.summary(written)))
     }
 
+    /// Writes a trace file when the name ends in `.memviz`, else a torch snapshot.
+    fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let written = py.detach(|| memviz_format::write_path(&self.inner, &path));
+        written.map_err(|error| errors::format(error, &path))
+    }
+
     /// Writes a torch snapshot.
     fn write_torch(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let trace = Arc::clone(&self.inner);
-        py.detach(|| write_torch(&trace, &path))
+        let written = py.detach(|| {
+            memviz_format::write_whole(&path, |out| memviz_format::torch::write(&self.inner, out).map(drop))
+        });
+        written.map_err(|error| errors::format(error, &path))
     }
 }
 
@@ -95,24 +102,4 @@ fn written_file(path: &Path) -> memviz_cli::Written {
         path: path.display().to_string(),
         size_bytes: std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
     }
-}
-
-/// Into a temporary file beside `path`, then renamed: a full disk leaves what was there.
-fn write_torch(trace: &memviz_trace::Trace, path: &Path) -> PyResult<()> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
-    let result = write_part(trace, &part, path);
-    if result.is_err() {
-        let _nothing_to_remove = std::fs::remove_file(&part);
-    }
-    result
-}
-
-fn write_part(trace: &memviz_trace::Trace, part: &Path, path: &Path) -> PyResult<()> {
-    let file = std::fs::File::create(part).map_err(|error| errors::io(error, path))?;
-    let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
-    memviz_format::torch::write(trace, &mut out).map_err(|error| errors::format(error, path))?;
-    out.flush().map_err(|error| errors::io(error, path))?;
-    std::fs::rename(part, path).map_err(|error| errors::io(error, path))
 }
