@@ -166,6 +166,20 @@ pub fn futex_wait(word: &AtomicU32, value: u32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, no_timeout) };
 }
 
+/// Sleeps while `word` holds `value`, for `limit` at most; may wake early. Callable in a signal handler.
+pub fn futex_wait_for(word: &AtomicU32, value: u32, limit: std::time::Duration) {
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let limit = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+    // SAFETY: the word and the time live through the call; the kernel only reads them.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, &raw const limit) };
+}
+
+/// Wakes every thread that sleeps on `word`.
+pub fn futex_wake_all(word: &AtomicU32) {
+    // SAFETY: the kernel uses the address as a key only.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX) };
+}
+
 /// Wakes one thread that sleeps on `word`.
 #[cold]
 pub fn futex_wake_one(word: &AtomicU32) {
