@@ -14,6 +14,7 @@
 //! ```
 
 pub mod bench;
+pub mod crash;
 pub mod dump;
 pub mod error;
 pub mod fork;

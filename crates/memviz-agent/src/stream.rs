@@ -10,16 +10,16 @@ use std::collections::VecDeque;
 
 use memviz_pyframes::Site;
 use memviz_trace::{
-    Buffer, Checkpoint, Counts, Event, Frame, Mark, MarkKind, StackId, StackTable, StringId, Strings, Thread, Totals,
-    What,
+    Buffer, Checkpoint, Context, Counts, Event, Frame, Mark, MarkKind, StackId, StackTable, StringId, Strings, Thread,
+    Totals, What,
 };
 
 use crate::error::AttachError;
 use crate::mlx;
 use crate::names::{SiteKey, Stacks};
 use crate::recorder::{Drained, Known, RawWhat, Recorder, ThreadNote};
-use crate::session;
 use crate::whats::NO_DTYPE;
+use crate::{crash, session, state};
 
 pub use crate::names::resolve;
 
@@ -74,8 +74,27 @@ pub fn take(translator: &mut Translator) -> Result<Batch, AttachError> {
 
 /// Takes what a recording has left that has stopped.
 pub fn take_last(translator: &mut Translator, recorder: &mut Recorder) -> Batch {
+    if recorder.options().context == Context::State {
+        recorder.amend_active();
+    }
     let drained = recorder.drain(&mut translator.known);
     translator.begin(drained)
+}
+
+/// Takes what there is on the way down, with the allocation that failed, if one did. Empty when the recorder cannot be had.
+pub fn take_at_the_end(translator: &mut Translator, ended: &crash::Ended) -> Batch {
+    let drained = state::with_recorder_at_the_end(|recorder| {
+        let recorder = recorder.as_mut()?;
+        if let Some(requested) = ended.requested {
+            let event = Event { time_nanos: state::now(), triggered: ended.triggered, ..Event::default() };
+            recorder.oom(requested, 0, event);
+        }
+        if recorder.options().context == Context::State {
+            recorder.amend_active();
+        }
+        Some(recorder.drain(&mut translator.known))
+    });
+    translator.begin(drained.flatten().unwrap_or_default())
 }
 
 /// Gives chunks back to the running recording.
