@@ -73,7 +73,7 @@ def dump_snapshot(events: list[dict[str, Any]] | None, path) -> None:
     """
     path = _recording._checked_path(path)
     trace = _source().trace if events is None else _native.trace_from_events(events)
-    trace.write_torch(path)
+    trace.write(path)
 
 
 _NAMES = {"record_memory_events": record_memory_events, "get_memory_events": get_memory_events}

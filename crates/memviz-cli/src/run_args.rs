@@ -37,7 +37,7 @@ pub(crate) struct RunArgs {
     /// Run a text, as python -c does
     #[arg(short, value_name = "CODE")]
     c: Option<String>,
-    /// Write the recording there [default: memviz-<script>-<pid>.pickle]
+    /// Write the recording there [default: memviz-<script>-<pid>.memviz]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Keep the last N events, 0 for all

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::outlet::part_of;
 use crate::{errors, events};
 
 /// A recorded run: immutable.
@@ -75,10 +76,10 @@ impl Trace {
         py.detach(|| memviz_cli::summary_json(&self.summary(written)))
     }
 
-    /// Writes a torch snapshot.
-    fn write_torch(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    /// Writes a trace file or, with any suffix but `.memviz`, a torch snapshot.
+    fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let trace = Arc::clone(&self.inner);
-        py.detach(|| write_torch(&trace, &path))
+        py.detach(|| write(&trace, &path))
     }
 }
 
@@ -98,10 +99,8 @@ fn written_file(path: &Path) -> memviz_cli::Written {
 }
 
 /// Into a temporary file beside `path`, then renamed: a full disk leaves what was there.
-fn write_torch(trace: &memviz_trace::Trace, path: &Path) -> PyResult<()> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
+fn write(trace: &memviz_trace::Trace, path: &Path) -> PyResult<()> {
+    let part = part_of(path);
     let result = write_part(trace, &part, path);
     if result.is_err() {
         let _nothing_to_remove = std::fs::remove_file(&part);
@@ -112,7 +111,11 @@ fn write_torch(trace: &memviz_trace::Trace, path: &Path) -> PyResult<()> {
 fn write_part(trace: &memviz_trace::Trace, part: &Path, path: &Path) -> PyResult<()> {
     let file = std::fs::File::create(part).map_err(|error| errors::io(error, path))?;
     let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
-    memviz_format::torch::write(trace, &mut out).map_err(|error| errors::format(error, path))?;
+    let written = match path.extension().is_some_and(|suffix| suffix == "memviz") {
+        true => memviz_format::trace_file::write_all(&[trace], &mut out).map(|_out| ()),
+        false => memviz_format::torch::write(trace, &mut out).map(|_out| ()),
+    };
+    written.map_err(|error| errors::format(error, path))?;
     out.flush().map_err(|error| errors::io(error, path))?;
     std::fs::rename(part, path).map_err(|error| errors::io(error, path))
 }
