@@ -71,9 +71,9 @@ def dump_snapshot(events: list[dict[str, Any]] | None, path) -> None:
     events: what `get_memory_events` returned, possibly with events taken out; None for the recording itself, which also
     knows which buffers existed before it began and how it compares with MLX's counters.
     """
-    path = _recording._checked_path(path)
+    path = _recording._checked_path(path, _recording._PICKLE_SUFFIXES)
     trace = _source().trace if events is None else _native.trace_from_events(events)
-    trace.write(path)
+    trace.write_torch(path)
 
 
 _NAMES = {"record_memory_events": record_memory_events, "get_memory_events": get_memory_events}

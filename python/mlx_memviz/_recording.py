@@ -18,15 +18,15 @@ from mlx_memviz import _attach, _endings, _native, _rank
 from mlx_memviz._trace import Trace, load
 
 _running: Recording | None = None
-_SUFFIXES = (".memviz", ".pickle", ".pkl")
-_STREAMED = ".memviz"
+_PICKLE_SUFFIXES = (".pickle", ".pkl")
+_SUFFIXES = (".memviz", *_PICKLE_SUFFIXES)
 
 
-def _checked_path(path) -> pathlib.Path:
+def _checked_path(path, suffixes=_SUFFIXES) -> pathlib.Path:
     path = pathlib.Path(path)
-    if path.suffix not in _SUFFIXES:
+    if path.suffix not in suffixes:
         raise ValueError(
-            f"cannot tell the format of {str(path)!r}: its suffix is {path.suffix!r}, expected one of {_SUFFIXES}"
+            f"cannot tell the format of {str(path)!r}: its suffix is {path.suffix!r}, expected one of {suffixes}"
         )
     return path
 
@@ -40,7 +40,7 @@ class Recording:
     def __init__(self, path, options: dict[str, Any]):
         # Absolute: the program may change its folder.
         self._path = None if path is None else _rank.with_rank(_checked_path(path)).absolute()
-        self._is_streamed = self._path is not None and self._path.suffix == _STREAMED
+        self._is_streamed = self._path is not None and self._path.suffix == ".memviz"
         self._options = options
         self._stopped: _native.Stopped | None = None
         self._trace: Trace | None = None

@@ -110,7 +110,7 @@ impl Outlet {
 }
 
 /// Where a file is made before it is moved to `path`.
-pub fn part_of(path: &Path) -> PathBuf {
+fn part_of(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.part", std::process::id()));
     path.with_file_name(name)

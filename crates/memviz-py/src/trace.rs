@@ -1,13 +1,11 @@
 //! `Trace` as Python sees it.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::outlet::part_of;
 use crate::{errors, events};
 
 /// A recorded run: immutable.
@@ -76,10 +74,18 @@ impl Trace {
         py.detach(|| memviz_cli::summary_json(&self.summary(written)))
     }
 
-    /// Writes a trace file or, with any suffix but `.memviz`, a torch snapshot.
+    /// Writes a trace file when the name ends in `.memviz`, else a torch snapshot.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let trace = Arc::clone(&self.inner);
-        py.detach(|| write(&trace, &path))
+        let written = py.detach(|| memviz_format::write_path(&self.inner, &path));
+        written.map_err(|error| errors::format(error, &path))
+    }
+
+    /// Writes a torch snapshot.
+    fn write_torch(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let written = py.detach(|| {
+            memviz_format::write_whole(&path, |out| memviz_format::torch::write(&self.inner, out).map(drop))
+        });
+        written.map_err(|error| errors::format(error, &path))
     }
 }
 
@@ -96,26 +102,4 @@ fn written_file(path: &Path) -> memviz_cli::Written {
         path: path.display().to_string(),
         size_bytes: std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
     }
-}
-
-/// Into a temporary file beside `path`, then renamed: a full disk leaves what was there.
-fn write(trace: &memviz_trace::Trace, path: &Path) -> PyResult<()> {
-    let part = part_of(path);
-    let result = write_part(trace, &part, path);
-    if result.is_err() {
-        let _nothing_to_remove = std::fs::remove_file(&part);
-    }
-    result
-}
-
-fn write_part(trace: &memviz_trace::Trace, part: &Path, path: &Path) -> PyResult<()> {
-    let file = std::fs::File::create(part).map_err(|error| errors::io(error, path))?;
-    let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
-    let written = match path.extension().is_some_and(|suffix| suffix == "memviz") {
-        true => memviz_format::trace_file::write_all(&[trace], &mut out).map(|_out| ()),
-        false => memviz_format::torch::write(trace, &mut out).map(|_out| ()),
-    };
-    written.map_err(|error| errors::format(error, path))?;
-    out.flush().map_err(|error| errors::io(error, path))?;
-    std::fs::rename(part, path).map_err(|error| errors::io(error, path))
 }

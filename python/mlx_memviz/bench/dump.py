@@ -27,7 +27,7 @@ def run(options: measure.Options):
             start = time.perf_counter()
             trace = recording.trace
             built = time.perf_counter()
-            trace._inner.write(path)
+            trace._inner.write_torch(path)
             writing.append(time.perf_counter() - built)
             building.append(built - start)
             size_bytes = os.path.getsize(path)
