@@ -86,3 +86,96 @@ fn end_of(before: &State, is_same_buffer: bool) -> Option<Event> {
 fn free(action: Action, alloc: Event) -> Event {
     Event { action, triggered: StackId(0), thread: ThreadId(0), ..alloc }
 }
+
+#[cfg(test)]
+mod tests {
+    use memviz_trace::{CheckpointKind, Totals, Trace, TraceBuilder};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::options::Options;
+    use crate::recorder::{Known, Recorder};
+
+    /// An allocator of four addresses with a cache, and what it counts.
+    #[derive(Default)]
+    struct Allocator {
+        buffers: [Option<(u64, bool)>; 4],
+        totals: Totals,
+    }
+
+    impl Allocator {
+        fn step(&mut self, recorder: &mut Recorder, at: usize, keeps: bool, size: u64) {
+            let addr = 0x1000 * (at as u64 + 1);
+            let event = |size| Event { addr, size, ..Event::default() };
+            self.buffers[at] = match self.buffers[at] {
+                None => {
+                    recorder.alloc(event(size));
+                    self.totals.active += size;
+                    Some((size, false))
+                }
+                Some((size, false)) => {
+                    recorder.free(event(size), keeps);
+                    self.totals.active -= size;
+                    self.totals.cached += if keeps { size } else { 0 };
+                    keeps.then_some((size, true))
+                }
+                Some((size, true)) => {
+                    self.totals.cached -= size;
+                    if keeps {
+                        recorder.alloc(event(size));
+                        self.totals.active += size;
+                        Some((size, false))
+                    } else {
+                        recorder.evict(addr, 0);
+                        None
+                    }
+                }
+            };
+        }
+    }
+
+    fn take(recorder: &mut Recorder, known: &mut Known, trace: &mut Trace) {
+        let drained = recorder.drain(known);
+        trace.events.extend(drained.chunks.into_iter().flatten());
+        trace.checkpoints.extend(drained.checkpoints);
+        trace.counts = drained.counts;
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_exact_after_a_gap(
+            limit in 1_u64..20,
+            min_size in prop_oneof![Just(0_u64), Just(3)],
+            steps in proptest::collection::vec((0..5_usize, any::<bool>(), 1_u64..6, 0..8_u32), 1..200),
+        ) {
+            let options = Options { max_entries: limit, is_streamed: true, min_size, ..Options::default() };
+            // An active buffer from before the recording, which the recorder does not know.
+            let mut allocator = Allocator::default();
+            allocator.buffers[0] = Some((7, false));
+            allocator.totals.active = 7;
+            let mut recorder = Recorder::new(options, allocator.totals, &[]);
+            let (mut known, mut trace) = (Known::default(), Trace::default());
+            for (at, keeps, size, then) in steps {
+                if at < 4 {
+                    allocator.step(&mut recorder, at, keeps, size);
+                } else {
+                    recorder.checkpoint(CheckpointKind::Step, 0, allocator.totals);
+                }
+                if then == 0 {
+                    take(&mut recorder, &mut known, &mut trace);
+                }
+            }
+            take(&mut recorder, &mut known, &mut trace);
+            recorder.checkpoint(CheckpointKind::Stop, 0, allocator.totals);
+            take(&mut recorder, &mut known, &mut trace);
+            let (totals, buffers) = (recorder.totals(), recorder.buffers_unsorted().collect());
+            prop_assert_eq!(totals, allocator.totals);
+            let mut builder = TraceBuilder::default();
+            builder.end = Some(buffers);
+            builder.end_totals = Some(totals);
+            builder.trace = trace;
+            let checked = builder.finish().check();
+            prop_assert!(checked.is_ok(), "{:?}", checked);
+        }
+    }
+}

@@ -421,8 +421,8 @@ impl Recorder {
             mlx_active: mlx.active,
             mlx_cached: mlx.cached,
         };
-        // Inside a gap the sums are not those of the events written.
-        if self.gap.is_empty() {
+        // While the queue is full the sums may not be those of the events written.
+        if self.gap.is_empty() && self.unwritten == (0, 0) {
             self.checkpoints.push(point);
         }
         point
