@@ -16,14 +16,14 @@ def test_events_have_the_documented_keys(level):
     documented = set()
     for names in re.findall(r"^    ([a-z_]+(?:, [a-z_]+)*)  ", facts["documented"], re.MULTILINE):
         documented.update(names.split(", "))
-    assert len(documented) == 18
+    assert len(documented) == 20
     every = {frozenset(keys) for keys in facts["keys"]}
     assert every <= {frozenset(documented), frozenset(documented - OPTIONAL)}
     assert (frozenset(documented) in every) == (level == "arrays")
     allowed = {"stream": {"int", "NoneType"}, "shape": {"tuple", "NoneType"}, "step": {"int", "NoneType"}}
-    allowed |= {"annotation": {"str", "NoneType"}, "is_temporary": {"bool"}}
+    allowed |= {"annotation": {"str", "NoneType"}, "is_temporary": {"bool"}, "moved": {"bool"}}
     allowed |= dict.fromkeys(("traceback", "evaluated_at"), {"list"})
-    allowed |= dict.fromkeys(("action", "device", "thread", "primitive", "dtype"), {"str"})
+    allowed |= dict.fromkeys(("action", "device", "memory", "thread", "primitive", "dtype"), {"str"})
     allowed |= dict.fromkeys(("index", "time_us", "address", "size", "requested", "array"), {"int"})
     for key, types in facts["types"].items():
         assert set(types) <= allowed[key], key

@@ -51,7 +51,9 @@ def get_memory_events() -> list[dict[str, Any]]:
     size          bytes that MLX counts for the buffer
     requested     bytes that were asked for
     stream        index of the MLX stream, on allocations and frees; None for arrays made from Python data
-    device        "cpu:0"
+    device        "cpu:0", "gpu:0": of that stream
+    memory        "unified" if host and device share it (CUDA), "scalar pool" if it is a place in CUDA's pool for scalars, else ""
+    moved         half of a move: a buffer left for another address ("FreeActiveToOS") or came there ("AllocNew")
     thread        name of the thread; "" for evictions, which MLX does inside other calls
     primitive     as MLX names it, "Add"; "" for arrays made from Python data
     is_temporary  a temporary inside the primitive, not its output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
-from typing import Any
+from typing import Any, Literal
 
 from mlx_memviz import _native
 
@@ -40,6 +40,18 @@ class Trace:
         """Number of events that fell out of the ring."""
         return self._inner.dropped
 
+    @property
+    def ending(self) -> tuple[str, str, tuple[str, str, int] | None]:
+        """How the recording ended: (kind, detail, place). kind is "stopped", "exception", "signal", "cut" for a file without
+        its last chunk, or "unknown"; place is the innermost (file, function, line), None where it is not known.
+        """
+        return self._inner.ending
+
+    @property
+    def rank(self) -> int | None:
+        """Position among the processes of an `mlx.launch` run, None for a run of one process."""
+        return self._inner.rank
+
     def summary(self) -> str:
         """What used the memory at the peak, for people."""
         return self._inner.summary_text(width=100, color=False)
@@ -47,6 +59,49 @@ class Trace:
     def report(self) -> dict[str, Any]:
         """What used the memory at the peak, and which lines built it: the summary as data."""
         return ask("report", [self], {})
+
+    def peak(
+        self,
+        *,
+        reserved: bool = False,
+        at: str | int | None = None,
+        by: Literal["line", "module", "primitive", "dtype", "shape", "annotation", "stack"] = "line",
+        frames: Literal["user", "all"] = "user",
+        top: int = 10,
+    ) -> dict[str, Any]:
+        """What was held when memory was highest, or at another moment, in bytes and buffers.
+
+        reserved  the highest active plus cached bytes, not the highest active ones
+        at        another moment: "start", "last", a time ("1.5s"), or a step (12), of which the highest moment is taken
+        by        what a row stands for
+        frames    "all" adds `tree`: every call, each with all that it called
+        top       number of rows
+        """
+        options = {"reserved": reserved, "at": at, "by": by, "frames": frames, "top": top}
+        return ask("peak", [self], options)
+
+    def growth(
+        self, *, every: str | None = None, limit: str | int | None = None, top: int = 5
+    ) -> dict[str, Any]:
+        """Whether memory grows from step to step, which lines do it, and when it would end.
+
+        every  what begins a step: "step" (marked by `step()`), "eval" (an evaluation from the same line and callers), or a
+               time such as "500ms"; None is "step" if there are enough of them, else "eval"
+        limit  bytes at which the run would end ("16GB"); None is the memory of this machine
+        top    number of lines
+        """
+        return ask("growth", [self], {"every": every, "limit": limit, "top": top})
+
+    def leaks(
+        self, *, idle: str | None = None, fail_over: str | int | None = None, top: int = 10
+    ) -> dict[str, Any]:
+        """What is alive at the end and was not at the start, by the line that built it, with number and age.
+
+        idle       two other moments at rest, "10:50" or "1.5s:last"; a step is its end
+        fail_over  size ("1MB"); `is_over` says whether more is left
+        top        number of lines
+        """
+        return ask("leaks", [self], {"idle": idle, "fail_over": fail_over, "top": top})
 
 
 def load(path) -> Trace:

@@ -23,9 +23,12 @@ pub enum AttachError {
     },
     /// The allocator is not one that is known.
     #[error(
-        "the allocator of this mlx is not supported: found {found}, expected CommonAllocator (cpu); nothing was patched"
+        "the allocator of mlx {version} is not supported: found {found}, expected CommonAllocator (cpu), or CudaAllocator (cuda) of mlx {}; nothing was patched",
+        mlx::backend::CUDA_RELEASES
     )]
     UnsupportedBackend {
+        /// The release.
+        version: String,
         /// Symbol of its malloc.
         found: String,
     },

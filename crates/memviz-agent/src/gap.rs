@@ -159,14 +159,14 @@ mod tests {
                 if at < 4 {
                     allocator.step(&mut recorder, at, keeps, size);
                 } else {
-                    recorder.checkpoint(CheckpointKind::Step, 0, allocator.totals);
+                    recorder.checkpoint(CheckpointKind::Step, 0, allocator.totals, None);
                 }
                 if then == 0 {
                     take(&mut recorder, &mut known, &mut trace);
                 }
             }
             take(&mut recorder, &mut known, &mut trace);
-            recorder.checkpoint(CheckpointKind::Stop, 0, allocator.totals);
+            recorder.checkpoint(CheckpointKind::Stop, 0, allocator.totals, None);
             take(&mut recorder, &mut known, &mut trace);
             let (totals, buffers) = (recorder.totals(), recorder.buffers_unsorted().collect());
             prop_assert_eq!(totals, allocator.totals);

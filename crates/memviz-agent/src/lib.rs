@@ -15,6 +15,7 @@
 
 pub mod bench;
 pub mod crash;
+mod driver;
 pub mod dump;
 pub mod error;
 pub mod fork;
@@ -29,6 +30,7 @@ mod objects;
 pub mod oom;
 pub mod options;
 mod originals;
+pub mod places;
 pub mod plan;
 pub mod probe;
 pub mod python;

@@ -6,8 +6,9 @@
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
-use memviz_trace::{Device, DeviceKind, NO_STREAM};
+use memviz_trace::{Device, DeviceKind, Event, NO_STREAM};
 
+use crate::mlx::backend::{BackEnd, Kind};
 use crate::mlx::{self, Layout, SetDataAbi};
 use crate::originals::{Name, Ptr, function};
 use crate::whats::MAX_AXES;
@@ -25,6 +26,96 @@ pub fn layout() -> &'static Layout {
     match LAYOUT.get() {
         Some(layout) => layout,
         None => unreachable!("a hook ran before the layout was chosen"),
+    }
+}
+
+/// The loaded MLX's allocator, as hooks need it.
+#[derive(Clone, Copy, Debug)]
+pub struct Allocator {
+    /// Its table.
+    pub table: BackEnd,
+    /// Addresses of its pool of scalars.
+    pub scalar_pool: (u64, u64),
+    /// `allocator::free` as libmlx passes it for a deleter; 0 where there is none.
+    pub free: u64,
+}
+
+static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
+
+/// Sets the loaded MLX's allocator. The first call counts.
+pub fn set_allocator(allocator: Allocator) {
+    let _already_set = ALLOCATOR.set(allocator);
+}
+
+/// The loaded MLX's allocator.
+pub fn allocator() -> &'static Allocator {
+    match ALLOCATOR.get() {
+        Some(allocator) => allocator,
+        None => unreachable!("a hook ran before the allocator was known"),
+    }
+}
+
+/// What a buffer's pointer points to says of its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Address; the handle itself for a buffer without memory, of 0 bytes.
+    pub addr: u64,
+    /// Bytes.
+    pub size: u64,
+    /// [`Event::flags`].
+    pub flags: u16,
+    /// The host can use it as it is.
+    pub is_on_device: bool,
+}
+
+impl Allocator {
+    /// Reads a buffer with `read`, which is given addresses inside it.
+    pub fn memory(&self, handle: u64, read: impl Fn(u64) -> Option<u64>) -> Option<Memory> {
+        let layout = &self.table.buffer;
+        let field = |offset: usize| read(handle + offset as u64);
+        let size = field(layout.size)?;
+        let addr = match layout.data {
+            None => handle,
+            Some(offset) => Some(field(offset)?).filter(|&addr| addr != 0).unwrap_or(handle),
+        };
+        let is_on_device = match layout.device {
+            None => false,
+            Some(offset) => field(offset)? as i32 >= 0,
+        };
+        let is_scalar = (self.scalar_pool.0..self.scalar_pool.1).contains(&addr);
+        let unified = if self.table.kind == Kind::Cuda && !is_on_device { Event::UNIFIED } else { 0 };
+        let flags = unified | if is_scalar { Event::SCALAR_POOL } else { 0 };
+        Some(Memory { addr, size, flags, is_on_device })
+    }
+}
+
+/// The memory of a buffer.
+///
+/// # Safety
+/// `handle` is a live buffer of the loaded MLX's allocator.
+#[inline]
+pub unsafe fn memory_of(handle: u64) -> Memory {
+    // SAFETY: by contract; the table's offsets lie in the buffer. The device is an i32 in its last word, which is padded
+    // to 8 bytes.
+    let read = |addr: u64| Some(unsafe { load(addr as usize, 0) });
+    allocator().memory(handle, read).unwrap_or(Memory { addr: handle, size: 0, flags: 0, is_on_device: false })
+}
+
+/// Does the memory that `set_data` is given belong to MLX's allocator, to be freed there?
+///
+/// # Safety
+/// `argument` and `deleter` are what a caller of `set_data` passed for the buffer or data and for the deleter.
+#[inline]
+pub unsafe fn is_owned(argument: Ptr, deleter: Ptr) -> bool {
+    match layout().set_data {
+        // SAFETY: by contract, a pointer to an `allocator::Data`.
+        SetDataAbi::Data => unsafe { load::<u8>(argument as usize, mlx::data::OWNED) != 0 },
+        SetDataAbi::Buffer | SetDataAbi::BufferAndOffset => {
+            // SAFETY: by contract, a pointer to a `std::function`: storage, then at +16 its manager, 0 when it is empty.
+            // A plain function is stored as its address.
+            let (target, manager): (u64, u64) = unsafe { (load(deleter as usize, 0), load(deleter as usize, 16)) };
+            manager != 0 && target != 0 && target == allocator().free
+        }
     }
 }
 
@@ -151,8 +242,18 @@ pub unsafe fn buffer_of(desc: usize) -> u64 {
 #[inline]
 pub unsafe fn buffer_in(argument: Ptr) -> u64 {
     match layout().set_data {
-        SetDataAbi::Buffer => argument as u64,
+        SetDataAbi::Buffer | SetDataAbi::BufferAndOffset => argument as u64,
         // SAFETY: by contract, a pointer to an `allocator::Data`, which begins with its buffer.
         SetDataAbi::Data => unsafe { load(argument as usize, 0) },
     }
+}
+
+/// Bytes of the elements of a descriptor, as its shape and dtype say.
+///
+/// # Safety
+/// `desc` is a live `ArrayDesc` whose shape does not change during the call.
+pub unsafe fn bytes_of(desc: usize) -> u64 {
+    // SAFETY: by contract, at the layout's offset.
+    let (shape, item_size) = unsafe { (shape_of(desc), load::<u8>(desc, layout().desc.dtype + 4)) };
+    shape.iter().fold(u64::from(item_size), |bytes, &axis| bytes.saturating_mul(axis.max(0) as u64))
 }

@@ -37,6 +37,10 @@ pub type InvokeSize = unsafe extern "C-unwind" fn(Ptr, *mut Ptr) -> usize;
 pub type InvokeFree = unsafe extern "C-unwind" fn(Ptr, *mut Ptr);
 /// `get_active_memory()` and `get_cache_memory()`.
 pub type Counter = unsafe extern "C-unwind" fn() -> usize;
+/// `Buffer::raw_ptr(this)`.
+pub type RawPtr = unsafe extern "C-unwind" fn(Ptr) -> Ptr;
+/// `__cxa_throw(exception, type_info, destructor)`.
+pub type Throw = unsafe extern "C-unwind" fn(Ptr, Ptr, Ptr) -> !;
 /// `PyEval_SaveThread()`.
 pub type SaveThread = unsafe extern "C-unwind" fn() -> Ptr;
 
@@ -73,6 +77,10 @@ pub struct Originals {
     pub cache_memory: Counter,
     /// `PyEval_SaveThread`.
     pub save_thread: SaveThread,
+    /// `Buffer::raw_ptr`; only hooked where it moves memory.
+    pub raw_ptr: Option<RawPtr>,
+    /// `__cxa_throw`; only hooked where allocations bypass the allocator's vtable.
+    pub throw: Option<Throw>,
 }
 
 static ORIGINALS: OnceLock<Originals> = OnceLock::new();

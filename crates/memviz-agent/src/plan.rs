@@ -5,8 +5,10 @@
 
 use std::ffi::c_void;
 
-use crate::hooks::{array, eval};
 use memviz_trace::Level;
+
+use crate::hooks::{alloc, array, cuda, eval};
+use crate::mlx::backend::Kind;
 
 /// A function that a hook stands in for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,6 +29,10 @@ pub enum Function {
     AsyncEval,
     /// `PyEval_SaveThread`, called by MLX's extension.
     SaveThread,
+    /// `Buffer::raw_ptr`, CUDA only.
+    RawPtr,
+    /// `__cxa_throw`, CUDA only.
+    Throw,
 }
 
 /// Where a function's callers are found.
@@ -36,6 +42,8 @@ pub enum Callers {
     LibraryAndUsers,
     /// Modules linked to libmlx; libmlx itself need not call it through a slot.
     Users,
+    /// libmlx, which must have a slot.
+    Library,
 }
 
 /// One line of the plan.
@@ -54,7 +62,7 @@ pub struct Planned {
 }
 
 /// The plan. Mangled names: `mlx_abi.md` 1.4; a prefix ends where releases differ.
-pub const PLAN: [Planned; 8] = [
+pub const PLAN: [Planned; 10] = [
     Planned {
         function: Function::Init,
         prefixes: &["_ZN3mlx4core5array9ArrayDesc4initEv"],
@@ -117,6 +125,20 @@ pub const PLAN: [Planned; 8] = [
         callers: Callers::Users,
         level: Level::Buffers,
     },
+    Planned {
+        function: Function::RawPtr,
+        prefixes: &["_ZN3mlx4core9allocator6Buffer7raw_ptrEv"],
+        is_exact: true,
+        callers: Callers::LibraryAndUsers,
+        level: Level::Buffers,
+    },
+    Planned {
+        function: Function::Throw,
+        prefixes: &["__cxa_throw"],
+        is_exact: true,
+        callers: Callers::Library,
+        level: Level::Buffers,
+    },
 ];
 
 impl Planned {
@@ -129,18 +151,31 @@ impl Planned {
         })
     }
 
-    /// Our function in its place.
-    pub fn hook(&self) -> *const c_void {
-        match self.function {
-            Function::Init => array::init as *const c_void,
-            Function::Drop => array::drop_desc as *const c_void,
-            Function::SetDataShort => array::set_data_short as *const c_void,
-            Function::SetDataLong => array::set_data_long as *const c_void,
-            Function::CopySharedBuffer => array::copy_shared_buffer as *const c_void,
-            Function::Eval => eval::eval as *const c_void,
-            Function::AsyncEval => eval::async_eval as *const c_void,
-            Function::SaveThread => eval::save_thread as *const c_void,
-        }
+    /// Our function in its place for that allocator; `None` where the function is left alone.
+    pub fn hook(&self, kind: Kind) -> Option<*const c_void> {
+        Some(match (self.function, kind) {
+            (Function::Init, _) => array::init as *const c_void,
+            (Function::Drop, _) => array::drop_desc as *const c_void,
+            (Function::SetDataShort, Kind::Cpu) => array::set_data_short as *const c_void,
+            (Function::SetDataShort, Kind::Cuda) => cuda::set_data_short as *const c_void,
+            (Function::SetDataLong, Kind::Cpu) => array::set_data_long as *const c_void,
+            (Function::SetDataLong, Kind::Cuda) => cuda::set_data_long as *const c_void,
+            (Function::CopySharedBuffer, _) => array::copy_shared_buffer as *const c_void,
+            (Function::Eval, _) => eval::eval as *const c_void,
+            (Function::AsyncEval, _) => eval::async_eval as *const c_void,
+            (Function::SaveThread, _) => eval::save_thread as *const c_void,
+            (Function::RawPtr, Kind::Cuda) => cuda::raw_ptr as *const c_void,
+            (Function::Throw, Kind::Cuda) => cuda::throw as *const c_void,
+            (Function::RawPtr | Function::Throw, Kind::Cpu) => return None,
+        })
+    }
+}
+
+/// Our malloc and free for an allocator's vtable.
+pub fn allocator_hooks(kind: Kind) -> (*const c_void, *const c_void) {
+    match kind {
+        Kind::Cpu => (alloc::malloc as *const c_void, alloc::free as *const c_void),
+        Kind::Cuda => (cuda::malloc as *const c_void, cuda::free as *const c_void),
     }
 }
 

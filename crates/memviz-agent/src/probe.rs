@@ -12,7 +12,9 @@ use memviz_image::{LoadedImage, Machine, SlotAddr, SymbolTable};
 use crate::error::AttachError;
 use crate::linux::{self, Image, OwnMemory};
 use crate::lock::Lock;
+use crate::mlx::backend::{self, BackEnd, Kind};
 use crate::mlx::{self, Layout};
+use crate::objects::{self, Allocator};
 use crate::originals::{self, Originals, Ptr, function};
 use crate::plan::{self, Callers, Function, PLAN};
 
@@ -43,8 +45,8 @@ pub struct AllocatorProbe {
     pub object: u64,
     /// Where that pointer points while nothing is installed.
     pub original_vtable: u64,
-    /// "cpu".
-    pub backend: &'static str,
+    /// Its table.
+    pub table: BackEnd,
     /// The vtable as found, two words before the first function included.
     pub vtable: Vec<u64>,
     /// Position of malloc, free and size among the functions.
@@ -55,6 +57,8 @@ pub struct AllocatorProbe {
     pub size: usize,
     /// The cache, where the release has one.
     pub cache: Option<CacheWords>,
+    /// Addresses of the pool of scalars; empty where there is none.
+    pub scalar_pool: (u64, u64),
 }
 
 /// What was found.
@@ -85,14 +89,21 @@ pub fn probe(version: &str) -> Result<Probe, AttachError> {
     let symbols = SymbolTable::from_file(&bytes, &is_wanted)?;
     drop(bytes);
     let primitive_classes = check_primitives(library, &symbols)?;
-    let allocator = probe_allocator(library, &symbols, &layout, version)?;
+    let allocator = probe_allocator(library, &symbols, version)?;
     set_originals(library, &symbols, &allocator)?;
+    let free = symbols.address_of(DELETER, library.bias).unwrap_or(0);
+    let (table, scalar_pool) = (allocator.table, allocator.scalar_pool);
+    objects::set_allocator(Allocator { table, scalar_pool, free });
     Ok(Probe { version: version.to_owned(), layout, library: library.path.clone(), allocator, primitive_classes })
 }
+
+/// `allocator::free(Buffer)`, the deleter of memory that MLX's allocator made, up to 0.32.3.
+const DELETER: &str = "_ZN3mlx4core9allocator4freeENS1_6BufferE";
 
 /// Names that are compared with what vtables and objects hold.
 fn is_wanted(name: &str) -> bool {
     plan::planned(name).is_some()
+        || name == DELETER
         || name.starts_with("_ZTVN3mlx4core")
         || name.starts_with("_ZNSt17_Function_handler")
         || (name.starts_with("_ZN")
@@ -135,12 +146,7 @@ fn check_primitives(library: &Image, symbols: &SymbolTable) -> Result<usize, Att
     if classes < 100 { Err(AttachError::FewClasses { found: classes }) } else { Ok(classes) }
 }
 
-fn probe_allocator(
-    library: &Image,
-    symbols: &SymbolTable,
-    layout: &Layout,
-    version: &str,
-) -> Result<AllocatorProbe, AttachError> {
+fn probe_allocator(library: &Image, symbols: &SymbolTable, version: &str) -> Result<AllocatorProbe, AttachError> {
     let accessor = exported(&library.path, "_ZN3mlx4core9allocator9allocatorEv")?;
     // SAFETY: `mlx::core::allocator::allocator()` takes nothing and returns a reference, that is, an address.
     let object = unsafe { function::<unsafe extern "C-unwind" fn() -> Ptr>(accessor)() } as u64;
@@ -158,16 +164,22 @@ fn probe_allocator(
     };
     let (malloc, free, size) = (slot("Allocator6mallocEm")?, slot("Allocator4freeE")?, slot("Allocator4sizeE")?);
     let class = symbols.names_at(vtable[2 + malloc], library.bias).next().unwrap_or_default();
-    let backend = match class {
-        class if class.contains("15CommonAllocator") => "cpu",
-        class => return Err(AttachError::UnsupportedBackend { found: class.to_owned() }),
-    };
-    let cache = if layout.has_cpu_cache {
+    let unsupported = || AttachError::UnsupportedBackend { version: version.to_owned(), found: class.to_owned() };
+    let table = backend::back_end(class, version).ok_or_else(unsupported)?;
+    let cache = if table.has_cache {
         Some(find_cache(library, symbols, object).ok_or_else(|| doubt("no cache found in it"))?)
     } else {
         None
     };
-    Ok(AllocatorProbe { object, original_vtable: first, backend, vtable, malloc, free, size, cache })
+    let scalar_pool = match table.scalar_pool {
+        None => (0, 0),
+        Some(offset) => {
+            let begin = linux::read_u64(object + offset as u64).filter(|&addr| addr.is_multiple_of(256) && addr != 0);
+            let begin = begin.ok_or_else(|| doubt("its pool of scalars is not where it should be"))?;
+            (begin, begin + backend::SCALAR_POOL_BYTES)
+        }
+    };
+    Ok(AllocatorProbe { object, original_vtable: first, table, vtable, malloc, free, size, cache, scalar_pool })
 }
 
 /// `BufferCache` keeps two `std::function`s side by side inside the allocator: words that point to the invokers of a
@@ -198,6 +210,12 @@ fn set_originals(library: &Image, symbols: &SymbolTable, allocator: &AllocatorPr
     };
     let save_thread = linux::symbol(c"PyEval_SaveThread")
         .ok_or_else(|| AttachError::MissingSymbol { symbol: "PyEval_SaveThread".to_owned() })?;
+    let is_cuda = allocator.table.kind == Kind::Cuda;
+    let throw = linux::symbol_of(Path::new("libstdc++.so.6"), "__cxa_throw").filter(|_| is_cuda);
+    if is_cuda && throw.is_none() {
+        return Err(AttachError::MissingSymbol { symbol: "__cxa_throw".to_owned() });
+    }
+    let raw_ptr = if is_cuda { Some(named(Function::RawPtr)?) } else { None };
     let of_cache =
         |slot: fn(&CacheWords) -> SlotAddr| allocator.cache.as_ref().and_then(|cache| linux::read_u64(slot(cache).0));
     // SAFETY: each address is the function that its mangled name describes, whose type is the field's: see `originals`.
@@ -218,6 +236,8 @@ fn set_originals(library: &Image, symbols: &SymbolTable, allocator: &AllocatorPr
             active_memory: function(exported(&library.path, "_ZN3mlx4core17get_active_memoryEv")?),
             cache_memory: function(exported(&library.path, "_ZN3mlx4core16get_cache_memoryEv")?),
             save_thread: function(save_thread as u64),
+            raw_ptr: raw_ptr.map(|addr| function(addr)),
+            throw: throw.map(|addr| function(addr as u64)),
         }
     };
     originals::set(originals);
@@ -235,19 +255,19 @@ fn exported_names(library: &Image, symbols: &SymbolTable) -> BTreeMap<Function, 
 ///
 /// # Errors
 /// A slot that libmlx must have is missing: a call of its own would escape.
-pub fn slots(library: &Path) -> Result<Vec<HookSlot>, AttachError> {
+pub fn slots(probe: &Probe) -> Result<Vec<HookSlot>, AttachError> {
     static FOUND: Lock<Option<(u64, Vec<HookSlot>)>> = Lock::new(None);
     let mut known = FOUND.lock();
     let load_count = linux::load_count();
     if let Some((_, slots)) = known.as_ref().filter(|(count, _)| *count == load_count) {
         return Ok(slots.clone());
     }
-    let slots = find_slots(library)?;
+    let slots = find_slots(&probe.library, probe.allocator.table.kind)?;
     *known = Some((load_count, slots.clone()));
     Ok(slots)
 }
 
-fn find_slots(library: &Path) -> Result<Vec<HookSlot>, AttachError> {
+fn find_slots(library: &Path, kind: Kind) -> Result<Vec<HookSlot>, AttachError> {
     let machine = Machine::host().ok_or(AttachError::UnknownMachine)?;
     let mut found = Vec::new();
     for image in linux::images() {
@@ -271,13 +291,19 @@ fn find_slots(library: &Path) -> Result<Vec<HookSlot>, AttachError> {
         }
         for slot in slots {
             let Some(planned) = plan::planned(&slot.symbol) else { continue };
-            if !(is_library && planned.callers == Callers::Users) {
+            let is_caller = match planned.callers {
+                Callers::LibraryAndUsers => true,
+                Callers::Users => !is_library,
+                Callers::Library => is_library,
+            };
+            if is_caller && planned.hook(kind).is_some() {
                 found.push(HookSlot { addr: slot.addr, function: planned.function });
             }
         }
         if is_library {
             let is_missing = |planned: &&plan::Planned| {
-                planned.callers == Callers::LibraryAndUsers
+                planned.callers != Callers::Users
+                    && planned.hook(kind).is_some()
                     && !found.iter().any(|slot: &HookSlot| slot.function == planned.function)
             };
             if let Some(missing) = PLAN.iter().find(is_missing) {

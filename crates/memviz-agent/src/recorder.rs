@@ -5,8 +5,8 @@
 //! cached, and `recorded + dropped + filtered == seen`.
 
 use memviz_trace::{
-    Action, Buffer, Checkpoint, CheckpointKind, Context, Counts, Device, Event, Mark, MarkKind, NO_STREAM, StackId,
-    StringId, Strings, Tally, ThreadId, Totals, WhatId,
+    Action, Buffer, Checkpoint, CheckpointKind, Context, Counts, Device, DeviceMemory, Event, Mark, MarkKind,
+    NO_STREAM, StackId, StringId, Strings, Tally, ThreadId, Totals, WhatId,
 };
 
 use rustc_hash::FxHashMap;
@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 
 use crate::gap::{self, Gap};
 use crate::options::Options;
+use crate::places::Places;
 use crate::store::Store;
 use crate::table::{BufferTable, Entry};
 use crate::whats::{WhatKey, WhatTable};
@@ -49,6 +50,19 @@ pub struct Owner {
     pub stream: i16,
     /// Device of that stream.
     pub device: Device,
+}
+
+/// A buffer in MLX's cache from before the recording.
+#[derive(Clone, Copy, Debug)]
+pub struct Cached {
+    /// As MLX knows it.
+    pub handle: u64,
+    /// Of its memory.
+    pub addr: u64,
+    /// Bytes.
+    pub size: u64,
+    /// [`Event::flags`] of its memory.
+    pub flags: u16,
 }
 
 /// An allocation that failed, for observers.
@@ -144,6 +158,8 @@ pub struct Recorder {
     dropped_others: u64,
     /// Streamed: events that were taken before their owner was known, as they are known now.
     amended: Vec<(u64, Event)>,
+    /// Where handles are not addresses: empty on CPU.
+    pub(crate) places: Places,
     /// Names that never move, by address.
     pub static_names: FxHashMap<usize, StringId>,
     /// Names of threads, primitives and annotations.
@@ -154,7 +170,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// A recorder for a process in which MLX counts `totals` and `cached` lists the buffers of its cache that are known.
-    pub fn new(options: Options, totals: Totals, cached: &[(u64, u64)]) -> Recorder {
+    pub fn new(options: Options, totals: Totals, cached: &[Cached]) -> Recorder {
         let mut recorder = Recorder {
             store: Store::new(&options),
             options,
@@ -180,12 +196,16 @@ impl Recorder {
             gap: Gap::default(),
             dropped_others: 0,
             amended: Vec::new(),
+            places: Places::default(),
             static_names: FxHashMap::default(),
             strings: Strings::default(),
             whats: WhatTable::default(),
         };
-        for &(addr, size) in cached {
-            let alloc = Event { addr, size, ..Event::default() };
+        for &Cached { handle, addr, size, flags } in cached {
+            let alloc = Event { addr, size, flags, ..Event::default() };
+            if handle != addr {
+                recorder.place(handle, addr);
+            }
             recorder.enter(Entry { alloc, alloc_index: u64::MAX, is_cached: true });
         }
         if recorder.options.is_streamed {
@@ -263,8 +283,19 @@ impl Recorder {
         self.count(&event, written_free(event, self.options.context), -(event.size as i64), cached_change);
     }
 
-    /// MLX gave the cached buffer at `addr` back.
-    pub fn evict(&mut self, addr: u64, time_nanos: u64) {
+    /// The active buffer at `addr`, as the allocation that began its use.
+    pub(crate) fn active_at(&mut self, addr: u64) -> Option<Event> {
+        self.table.get_mut(addr).filter(|entry| !entry.is_cached).map(|entry| entry.alloc)
+    }
+
+    /// MLX gave the cached buffer that it knows by `handle` back.
+    pub fn evict(&mut self, handle: u64, time_nanos: u64) {
+        let addr = self.forget_place(handle);
+        self.leave(addr, time_nanos, 0);
+    }
+
+    /// The cached buffer at `addr` left the cache and the process.
+    pub(crate) fn leave(&mut self, addr: u64, time_nanos: u64, flags: u16) {
         let Some(entry) = self.table.remove(addr) else {
             self.lost += 1;
             return;
@@ -273,7 +304,7 @@ impl Recorder {
             self.gap.note(addr, gap::state_of(Some(&entry)));
         }
         let size = entry.alloc.size;
-        let mut event = Event { time_nanos, addr, size, action: Action::FreeCacheToOs, ..Event::default() };
+        let mut event = Event { time_nanos, addr, size, flags, action: Action::FreeCacheToOs, ..Event::default() };
         describe(&mut event, &entry.alloc);
         self.count(&event, written_free(event, self.options.context), 0, -(size as i64));
     }
@@ -404,8 +435,14 @@ impl Recorder {
         self.last_nanos
     }
 
-    /// Compares with MLX's counters.
-    pub fn checkpoint(&mut self, kind: CheckpointKind, time_nanos: u64, mlx: Totals) -> Checkpoint {
+    /// Compares with MLX's counters, and keeps what the driver says beside.
+    pub fn checkpoint(
+        &mut self,
+        kind: CheckpointKind,
+        time_nanos: u64,
+        mlx: Totals,
+        device: Option<DeviceMemory>,
+    ) -> Checkpoint {
         if kind == CheckpointKind::Stop {
             self.close_gap();
         }
@@ -420,6 +457,7 @@ impl Recorder {
             cached: self.totals.cached,
             mlx_active: mlx.active,
             mlx_cached: mlx.cached,
+            device,
         };
         // While the queue is full the sums may not be those of the events written.
         if self.gap.is_empty() && self.unwritten == (0, 0) {
@@ -591,7 +629,8 @@ impl Recorder {
 
     /// Bytes that the recorder itself holds.
     pub fn memory_bytes(&self) -> usize {
-        self.store.memory_bytes() + self.table.memory_bytes() + self.whats.memory_bytes()
+        let events = self.store.memory_bytes();
+        events + self.table.memory_bytes() + self.whats.memory_bytes() + self.places.memory_bytes()
     }
 }
 
@@ -602,6 +641,7 @@ fn describe(event: &mut Event, alloc: &Event) {
     event.built = alloc.built;
     event.stream = alloc.stream;
     event.device = alloc.device;
+    event.flags |= alloc.flags & !Event::MOVED;
 }
 
 /// Marks that wait for a writer that does not come.

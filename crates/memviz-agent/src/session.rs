@@ -16,18 +16,20 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use memviz_image::SlotAddr;
-use memviz_trace::{Checkpoint, CheckpointKind, Context, Level, MarkKind, Totals};
+use memviz_trace::{Checkpoint, CheckpointKind, Context, DeviceMemory, Level, MarkKind, Totals};
 
 use crate::error::AttachError;
 use crate::hooks::{alloc, array};
 use crate::linux::{self, ProtectError};
 use crate::lock::Lock;
+use crate::mlx::backend::Kind;
+use crate::objects::Memory;
 use crate::options::Options;
-use crate::plan::{Function, PLAN};
+use crate::plan::{self, Function, PLAN};
 use crate::probe::{self, AllocatorProbe, CacheWords, HookSlot, Probe};
-use crate::recorder::Recorder;
+use crate::recorder::{Cached, Recorder};
 use crate::state::{self, Switches};
-use crate::{fork, native, objects, originals, stamp, vtables};
+use crate::{driver, fork, native, objects, originals, stamp, vtables};
 
 static PROBE: OnceLock<Probe> = OnceLock::new();
 
@@ -78,7 +80,7 @@ pub fn start(probe: &'static Probe, options: Options) -> Result<(), AttachError>
     if options.native {
         native::prepare();
     }
-    let slots = probe::slots(&probe.library)?;
+    let slots = probe::slots(probe)?;
     let mut new = Installed { load_count: linux::load_count(), level: options.level, ..Installed::default() };
     match new.install(probe, &slots, options) {
         Ok(()) => {
@@ -97,6 +99,7 @@ pub fn start(probe: &'static Probe, options: Options) -> Result<(), AttachError>
 impl Installed {
     fn install(&mut self, probe: &Probe, slots: &[HookSlot], options: Options) -> Result<(), ProtectError> {
         state::forget_evictions();
+        let device = device_memory(probe);
         let mut recorder = state::recorder();
         stamp::renew(linux::monotonic_nanos());
         state::turn_on(Switches {
@@ -105,7 +108,7 @@ impl Installed {
             records_arrays: options.level == Level::Arrays,
             records_native: options.native,
         });
-        // From here on every malloc and free of MLX waits for the recorder's lock.
+        // From here on every malloc and free of MLX waits for the recorder's lock (on CUDA, its records do).
         self.swap_allocator(&probe.allocator)?;
         let totals = originals::counters();
         if totals != Totals::default() {
@@ -115,10 +118,10 @@ impl Installed {
         let (totals, cached) = base(probe.allocator.cache.as_ref());
         state::forget_evictions();
         let mut new = Recorder::new(options, totals, &cached);
-        new.checkpoint(CheckpointKind::Start, state::now(), totals);
+        new.checkpoint(CheckpointKind::Start, state::now(), totals, device);
         *recorder = Some(new);
         drop(recorder);
-        self.patch_slots(slots)
+        self.patch_slots(probe, slots)
     }
 
     fn swap_allocator(&mut self, allocator: &AllocatorProbe) -> Result<(), ProtectError> {
@@ -131,12 +134,13 @@ impl Installed {
         Ok(())
     }
 
-    fn patch_slots(&mut self, slots: &[HookSlot]) -> Result<(), ProtectError> {
+    fn patch_slots(&mut self, probe: &Probe, slots: &[HookSlot]) -> Result<(), ProtectError> {
         for slot in slots {
             let Some(planned) = PLAN.iter().find(|planned| planned.function == slot.function) else { continue };
+            let Some(hook) = planned.hook(probe.allocator.table.kind) else { continue };
             let is_needed = planned.level == Level::Buffers || self.level == Level::Arrays;
             if is_needed && !self.replaced.iter().any(|replaced| replaced.slot == slot.addr) {
-                self.replace(slot.addr, planned.hook() as u64)?;
+                self.replace(slot.addr, hook as u64)?;
             }
         }
         Ok(())
@@ -163,12 +167,12 @@ impl Installed {
     }
 
     /// Lazy binding may have put MLX's function back into a slot, and modules loaded since have slots of their own.
-    fn refresh(&mut self, library: &std::path::Path) {
+    fn refresh(&mut self, probe: &Probe) {
         let load_count = linux::load_count();
         if load_count != self.load_count {
             self.load_count = load_count;
-            if let Ok(slots) = probe::slots(library) {
-                let _incomplete = self.patch_slots(&slots);
+            if let Ok(slots) = probe::slots(probe) {
+                let _incomplete = self.patch_slots(probe, &slots);
             }
         }
         for replaced in &self.replaced {
@@ -185,8 +189,9 @@ fn own_vtable(allocator: &AllocatorProbe) -> u64 {
     static VTABLE: OnceLock<Box<[u64]>> = OnceLock::new();
     let vtable = VTABLE.get_or_init(|| {
         let mut copy = allocator.vtable.clone();
-        copy[2 + allocator.malloc] = alloc::malloc as *const c_void as u64;
-        copy[2 + allocator.free] = alloc::free as *const c_void as u64;
+        let (malloc, free) = plan::allocator_hooks(allocator.table.kind);
+        copy[2 + allocator.malloc] = malloc as u64;
+        copy[2 + allocator.free] = free as u64;
         copy.into()
     });
     vtable[2..].as_ptr() as u64
@@ -194,11 +199,11 @@ fn own_vtable(allocator: &AllocatorProbe) -> u64 {
 
 /// MLX's counters and the buffers in its cache, least recent first. Read without MLX's lock and therefore until two readings
 /// agree: `clear_cache` may run on another thread. Buffers that cannot be listed stay a mere sum.
-fn base(cache: Option<&CacheWords>) -> (Totals, Vec<(u64, u64)>) {
+fn base(cache: Option<&CacheWords>) -> (Totals, Vec<Cached>) {
     for _ in 0..100 {
         let before = originals::counters();
         let cached = cache.and_then(cached_buffers).unwrap_or_default();
-        let sum: u64 = cached.iter().map(|(_, size)| size).sum();
+        let sum: u64 = cached.iter().map(|buffer| buffer.size).sum();
         if originals::counters() == before && sum == before.cached {
             return (before, cached);
         }
@@ -206,13 +211,14 @@ fn base(cache: Option<&CacheWords>) -> (Totals, Vec<(u64, u64)>) {
     (originals::counters(), Vec::new())
 }
 
-/// The cache's list: nodes of (previous, next, buffer), most recent first; a CPU buffer begins with its size.
-fn cached_buffers(cache: &CacheWords) -> Option<Vec<(u64, u64)>> {
+/// The cache's list: nodes of (previous, next, buffer), most recent first.
+fn cached_buffers(cache: &CacheWords) -> Option<Vec<Cached>> {
     let mut buffers = Vec::new();
     let mut node = linux::read_u64(cache.list_head)?;
     while node != 0 && buffers.len() < 10_000_000 {
-        let buffer = linux::read_u64(node + 16)?;
-        buffers.push((buffer, linux::read_u64(buffer)?));
+        let handle = linux::read_u64(node + 16)?;
+        let Memory { addr, size, flags, .. } = objects::allocator().memory(handle, linux::read_u64)?;
+        buffers.push(Cached { handle, addr, size, flags });
         node = linux::read_u64(node + 8)?;
     }
     buffers.reverse();
@@ -226,11 +232,11 @@ fn cached_buffers(cache: &CacheWords) -> Option<Vec<(u64, u64)>> {
 pub fn stop() -> Result<Recorder, AttachError> {
     let mut installed = INSTALLED.lock();
     let mut installed = installed.take().ok_or(not_recording())?;
-    let mut guard = state::recorder();
-    let recorder = guard.take();
-    let recorder = recorder.map(|mut recorder| {
-        compare(&mut recorder, CheckpointKind::Stop);
-        recorder
+    let recorder = when_settled(|slot, mlx, device| {
+        let mut recorder = slot.take()?;
+        recorder.checkpoint(CheckpointKind::Stop, state::now(), mlx, device);
+        state::turn_off();
+        Some(recorder)
     });
     state::turn_off();
     installed.restore();
@@ -286,18 +292,43 @@ pub fn with_recorder<R>(f: impl FnOnce(&mut Recorder) -> R) -> Result<R, AttachE
 /// Nothing is being recorded.
 pub fn checkpoint(kind: CheckpointKind) -> Result<Checkpoint, AttachError> {
     refresh();
-    with_recorder(|recorder| compare(recorder, kind))
+    when_settled(|slot, mlx, device| Some(slot.as_mut()?.checkpoint(kind, state::now(), mlx, device)))
+        .ok_or_else(not_recording)
+}
+
+/// Compares with MLX's counters after an allocation failed. The caller may be inside MLX, and holds no lock.
+pub fn checkpoint_of_oom() -> Option<Checkpoint> {
+    when_settled(|slot, mlx, device| Some(slot.as_mut()?.checkpoint(CheckpointKind::Oom, state::now(), mlx, device)))
 }
 
 fn refresh() {
     if let (Some(installed), Some(probe)) = (INSTALLED.lock().as_mut(), PROBE.get()) {
-        installed.refresh(&probe.library);
+        installed.refresh(probe);
     }
 }
 
-/// No malloc or free is under way, as the recorder's lock is held. Evictions of `clear_cache` may be: they are queued before
-/// MLX lets go of its mutex, so once the counter has been read they can be drained.
-fn compare(recorder: &mut Recorder, kind: CheckpointKind) -> Checkpoint {
+/// Runs `f`, under the recorder's lock, at a moment at which our sums are MLX's counters. Where MLX counts an allocation before
+/// we can record it (CUDA), a thread may be between the two: the lock is released, so that it can go on, and taken again. If
+/// they still differ after some milliseconds, `f` runs all the same, and the trace shows the difference.
+fn when_settled<R>(f: impl FnOnce(&mut Option<Recorder>, Totals, Option<DeviceMemory>) -> Option<R>) -> Option<R> {
+    let device = PROBE.get().and_then(device_memory);
+    for _ in 0..50 {
+        let mut guard = state::recorder();
+        let mlx = settle(guard.as_mut()?);
+        if guard.as_ref()?.totals() == mlx {
+            return f(&mut guard, mlx, device);
+        }
+        drop(guard);
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    let mut guard = state::recorder();
+    let mlx = settle(guard.as_mut()?);
+    f(&mut guard, mlx, device)
+}
+
+/// MLX's counters. Evictions of `clear_cache` may be under way: they are queued before MLX lets go of its mutex, so once the
+/// counter has been read they can be drained.
+fn settle(recorder: &mut Recorder) -> Totals {
     let mut mlx = originals::counters();
     for _ in 0..100 {
         state::drain_evictions(recorder);
@@ -306,7 +337,12 @@ fn compare(recorder: &mut Recorder, kind: CheckpointKind) -> Checkpoint {
         }
         mlx = originals::counters();
     }
-    recorder.checkpoint(kind, state::now(), mlx)
+    mlx
+}
+
+/// What the driver says, where one is used.
+fn device_memory(probe: &Probe) -> Option<DeviceMemory> {
+    if probe.allocator.table.kind == Kind::Cuda { driver::memory() } else { None }
 }
 
 /// Ends a step and compares with MLX's counters; returns the number of steps so far.
@@ -315,11 +351,13 @@ fn compare(recorder: &mut Recorder, kind: CheckpointKind) -> Checkpoint {
 /// Nothing is being recorded.
 pub fn step() -> Result<u64, AttachError> {
     refresh();
-    with_recorder(|recorder| {
-        compare(recorder, CheckpointKind::Step);
+    when_settled(|slot, mlx, device| {
+        let recorder = slot.as_mut()?;
+        recorder.checkpoint(CheckpointKind::Step, state::now(), mlx, device);
         let thread = array::thread_here(recorder);
-        recorder.step(state::now(), thread)
+        Some(recorder.step(state::now(), thread))
     })
+    .ok_or_else(not_recording)
 }
 
 /// Opens an annotation on this thread.
@@ -372,8 +410,9 @@ pub fn notes() -> Vec<String> {
 
 /// Slots that hold one of our functions, as read back from memory: 0 when nothing is installed.
 pub fn hooked_slots(probe: &Probe) -> Result<usize, AttachError> {
-    let hooks: Vec<u64> = PLAN.iter().map(|planned| planned.hook() as u64).collect();
-    let slots = probe::slots(&probe.library)?;
+    let kind = probe.allocator.table.kind;
+    let hooks: Vec<u64> = PLAN.iter().filter_map(|planned| planned.hook(kind)).map(|hook| hook as u64).collect();
+    let slots = probe::slots(probe)?;
     let is_hooked = |slot: &HookSlot| linux::read_u64(slot.addr.0).is_some_and(|found| hooks.contains(&found));
     let vtable = linux::read_u64(probe.allocator.object) != Some(probe.allocator.original_vtable);
     let cache = probe.allocator.cache.as_ref().is_some_and(|cache| {
@@ -389,6 +428,6 @@ pub fn hooked_slots(probe: &Probe) -> Result<usize, AttachError> {
 /// Address of a planned function's slots, for the self-test.
 pub fn slots_of(function: Function) -> Result<Vec<SlotAddr>, AttachError> {
     let Some(probe) = PROBE.get() else { return Err(AttachError::NotLoaded) };
-    let slots = probe::slots(&probe.library)?;
+    let slots = probe::slots(probe)?;
     Ok(slots.into_iter().filter(|slot| slot.function == function).map(|slot| slot.addr).collect())
 }

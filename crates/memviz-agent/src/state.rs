@@ -188,6 +188,8 @@ pub struct ThreadNotes {
     pub freeing: Cell<u64>,
     /// Set by the cache's callback.
     pub is_recycled: Cell<bool>,
+    /// The exception that is on its way says that an allocation failed (CUDA).
+    pub failed: Cell<bool>,
     pending: [Cell<Pending>; PENDING],
     pending_count: Cell<usize>,
 }
@@ -204,6 +206,7 @@ thread_local! {
             released: Cell::new(StackId(0)),
             freeing: Cell::new(0),
             is_recycled: Cell::new(false),
+            failed: Cell::new(false),
             pending: [const { Cell::new(Pending { addr: 0, alloc_index: 0, expected: 0 }) }; PENDING],
             pending_count: Cell::new(0),
         }

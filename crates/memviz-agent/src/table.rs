@@ -39,7 +39,7 @@ const EMPTY: Entry = Entry {
         stream: memviz_trace::NO_STREAM,
         device: memviz_trace::Device(0),
         action: memviz_trace::Action::AllocNew,
-        spare: 0,
+        flags: 0,
     },
     alloc_index: u64::MAX,
     is_cached: false,

@@ -22,11 +22,33 @@
 //! ```
 
 mod about;
+mod ended;
+mod evaluation;
+mod groups;
+mod growth;
+mod held;
+mod instant;
+mod leaks;
 mod lines;
+mod loops;
+mod next;
 mod peak;
+pub mod size;
 mod summary;
+mod tree;
+mod trend;
+mod watch;
 
 pub use about::About;
+pub use ended::Ended;
+pub use growth::{GROWTH_SCHEMA, Growth, GrowthOptions, LineGrowth, LoopGrowth, MOST_BUFFERS, StepAmount};
+pub use held::{Amount, By, HELD_SCHEMA, Held, HeldGroup, HeldOptions, StackLine};
+pub use instant::{Instant, nanos_from_text, step_range, step_ranges};
+pub use leaks::{LEAKS_SCHEMA, LeakLine, Leaks};
 pub use lines::{FrameClass, UserLines};
+pub use loops::Every;
+pub use next::{Suggestion, suggest};
 pub use peak::{LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, live_at, top_lines};
-pub use summary::{ActionTotal, Checked, EventCounts, Rest, SUMMARY_SCHEMA, Summary, Written};
+pub use summary::{ActionTotal, Checked, DeviceView, EventCounts, Moves, Rest, SUMMARY_SCHEMA, Summary, Written};
+pub use tree::TreeRow;
+pub use trend::{Trend, Verdict};

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use memviz_trace::{Buffer, CheckReport, Frame, FrameId, Ledger, Totals, Trace, WhatId};
+use memviz_trace::{Buffer, CheckReport, FrameId, Ledger, Totals, Trace, WhatId};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -70,10 +70,16 @@ pub struct Peaks {
 
 /// Replays `trace` once.
 pub fn find_peaks(trace: &Trace) -> Peaks {
+    find_peaks_in(trace, 0..trace.events.len())
+}
+
+/// The highest moments from the state before the first event of `range` to that after its last one.
+pub(crate) fn find_peaks_in(trace: &Trace, range: Range<usize>) -> Peaks {
     let mut ledger = start_of(trace);
+    replay(&mut ledger, trace, 0..range.start);
     let mut skipped_events = 0;
-    let (mut active, mut reserved) = ((0, ledger.totals()), (0, ledger.totals()));
-    for (position, event) in trace.events.iter().enumerate() {
+    let (mut active, mut reserved) = ((range.start, ledger.totals()), (range.start, ledger.totals()));
+    for (position, event) in trace.events.iter().enumerate().take(range.end).skip(range.start) {
         skipped_events += u64::from(ledger.apply(event).is_err());
         let totals = ledger.totals();
         if totals.active > active.1.active {
@@ -84,7 +90,7 @@ pub fn find_peaks(trace: &Trace) -> Peaks {
         }
     }
     let moment = |(after_events, totals)| Moment::of(trace, after_events, totals);
-    let end = moment((trace.events.len(), ledger.totals()));
+    let end = moment((range.end, ledger.totals()));
     Peaks { active: moment(active), reserved: moment(reserved), end, skipped_events }
 }
 
@@ -124,7 +130,7 @@ fn replay(ledger: &mut Ledger, trace: &Trace, events: Range<usize>) {
 }
 
 /// The state before the first event; a start that contradicts itself counts as empty.
-fn start_of(trace: &Trace) -> Ledger {
+pub(crate) fn start_of(trace: &Trace) -> Ledger {
     Ledger::at_start(trace).unwrap_or_default()
 }
 
@@ -154,6 +160,13 @@ pub fn live_at(trace: &Trace, after_events: usize) -> Live {
     let mut ledger = start_of(trace);
     replay(&mut ledger, trace, 0..after_events.min(trace.events.len()));
     Live::of(&ledger)
+}
+
+/// The same, and the moment itself.
+pub(crate) fn live_and_moment(trace: &Trace, after_events: usize) -> (Live, Moment) {
+    let mut ledger = start_of(trace);
+    replay(&mut ledger, trace, 0..after_events.min(trace.events.len()));
+    (Live::of(&ledger), Moment::of(trace, after_events, ledger.totals()))
 }
 
 /// Why a row of a table has the line it has.
@@ -216,49 +229,45 @@ pub struct LineTotal {
     pub primitives: Vec<PrimitiveCount>,
 }
 
-type LineKey = (LineKind, Option<FrameId>);
-
-#[derive(Default)]
-struct Group {
-    bytes: u64,
-    count: u64,
-    by_what: FxHashMap<WhatId, (u64, u64)>,
-}
+/// Kind and frame of a row.
+pub(crate) type LineKey = (LineKind, Option<FrameId>);
 
 /// Active memory by the line that built it, largest first. The bytes of all rows add up to `live.active_bytes`.
 pub fn top_lines(trace: &Trace, live: &Live) -> Vec<LineTotal> {
-    let lines = UserLines::new(trace);
-    let first_columns = first_columns(trace);
+    let keys = LineKeys::new(trace);
     let mut groups: FxHashMap<LineKey, Group> = FxHashMap::default();
     for buffer in &live.buffers {
-        let group = groups.entry(key_of(trace, &lines, &first_columns, buffer)).or_default();
-        group.bytes += buffer.size;
-        group.count += 1;
-        let (count, bytes) = group.by_what.entry(buffer.what).or_default();
-        *count += 1;
-        *bytes += buffer.size;
+        groups.entry(keys.of(buffer)).or_default().add(buffer);
     }
     if live.unlisted_bytes > 0 {
-        groups.insert((LineKind::NotListed, None), Group { bytes: live.unlisted_bytes, ..Group::default() });
+        groups.insert(NOT_LISTED, Group { bytes: live.unlisted_bytes, ..Group::default() });
     }
     let mut totals: Vec<LineTotal> = groups.into_iter().map(|(key, group)| group.total(trace, key)).collect();
     totals.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.place().cmp(&b.place())));
     totals
 }
 
-/// For every frame the first one that differs by its column at most: they are one line to a reader.
-fn first_columns(trace: &Trace) -> Vec<FrameId> {
-    let mut first: FxHashMap<Frame, FrameId> = FxHashMap::default();
-    let frames = (0..trace.stacks.frame_count() as u32).map(FrameId);
-    frames.map(|id| *first.entry(Frame { column: 0, ..trace.stacks.frame(id) }).or_insert(id)).collect()
+/// The row of bytes whose buffers are not known.
+pub(crate) const NOT_LISTED: LineKey = (LineKind::NotListed, None);
+
+/// Tells the line of a buffer.
+pub(crate) struct LineKeys<'a> {
+    trace: &'a Trace,
+    lines: UserLines,
 }
 
-/// The line that built the buffer's array, else the one that evaluated it.
-fn key_of(trace: &Trace, lines: &UserLines, first_columns: &[FrameId], buffer: &Buffer) -> LineKey {
-    match lines.line_of(buffer.built).or_else(|| lines.line_of(buffer.triggered)) {
-        Some(frame) => (LineKind::Line, first_columns.get(frame.index()).copied()),
-        None if is_from_start(trace, buffer) => (LineKind::BeforeRecording, None),
-        None => (LineKind::NoPythonLine, None),
+impl<'a> LineKeys<'a> {
+    pub(crate) fn new(trace: &'a Trace) -> LineKeys<'a> {
+        LineKeys { trace, lines: UserLines::new(trace) }
+    }
+
+    /// The line that built the buffer's array, else the one that evaluated it.
+    pub(crate) fn of(&self, buffer: &Buffer) -> LineKey {
+        match self.lines.line_of(buffer.built).or_else(|| self.lines.line_of(buffer.triggered)) {
+            Some(frame) => (LineKind::Line, Some(frame)),
+            None if is_from_start(self.trace, buffer) => (LineKind::BeforeRecording, None),
+            None => (LineKind::NoPythonLine, None),
+        }
     }
 }
 
@@ -267,20 +276,26 @@ fn is_from_start(trace: &Trace, buffer: &Buffer) -> bool {
     found.is_ok_and(|at| Buffer { is_cached: buffer.is_cached, ..trace.start[at] } == *buffer)
 }
 
+/// Buffers of one row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) bytes: u64,
+    pub(crate) count: u64,
+    by_what: FxHashMap<WhatId, (u64, u64)>,
+}
+
 impl Group {
-    fn total(self, trace: &Trace, (kind, frame): LineKey) -> LineTotal {
-        let place = frame.map(|id| trace.stacks.frame(id));
-        let text = |id| trace.strings.get(id).to_owned();
-        LineTotal {
-            kind,
-            frame,
-            file: place.map_or_else(String::new, |frame| text(frame.file)),
-            function: place.map_or_else(String::new, |frame| text(frame.function)),
-            line: place.map_or(0, |frame| frame.line),
-            bytes: self.bytes,
-            count: self.count,
-            primitives: primitives(trace, &self.by_what),
-        }
+    pub(crate) fn add(&mut self, buffer: &Buffer) {
+        self.bytes += buffer.size;
+        self.count += 1;
+        let (count, bytes) = self.by_what.entry(buffer.what).or_default();
+        *count += 1;
+        *bytes += buffer.size;
+    }
+
+    pub(crate) fn total(self, trace: &Trace, key: LineKey) -> LineTotal {
+        let primitives = primitives(trace, &self.by_what);
+        LineTotal { bytes: self.bytes, count: self.count, primitives, ..LineTotal::of(trace, key) }
     }
 }
 
@@ -298,6 +313,20 @@ fn primitives(trace: &Trace, by_what: &FxHashMap<WhatId, (u64, u64)>) -> Vec<Pri
 }
 
 impl LineTotal {
+    /// A row without buffers yet.
+    pub(crate) fn of(trace: &Trace, (kind, frame): LineKey) -> LineTotal {
+        let place = frame.map(|id| trace.stacks.frame(id));
+        let text = |id| trace.strings.get(id).to_owned();
+        LineTotal {
+            kind,
+            frame,
+            file: place.map_or_else(String::new, |frame| text(frame.file)),
+            function: place.map_or_else(String::new, |frame| text(frame.function)),
+            line: place.map_or(0, |frame| frame.line),
+            ..LineTotal::default()
+        }
+    }
+
     /// Orders rows with equal numbers, so that equal traces print equal tables.
     pub(crate) fn place(&self) -> (LineKind, &str, u32, &str, Option<FrameId>) {
         (self.kind, &self.file, self.line, &self.function, self.frame)

@@ -6,6 +6,7 @@ use memviz_trace::{Action, CheckReport, Trace, Violation};
 use serde::Serialize;
 
 use crate::about::About;
+use crate::ended::Ended;
 use crate::peak::{LineTotal, Live, Moment, Peaks, find_peaks, live_at, peaks_of_checked, top_lines};
 
 /// Version of the JSON form of [`Summary`]; a field that changes its meaning or goes raises it.
@@ -66,6 +67,34 @@ pub enum Checked {
     },
 }
 
+/// Buffers that moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Moves {
+    /// How often.
+    pub count: u64,
+    /// Sum of their sizes.
+    pub bytes: u64,
+}
+
+/// The driver's view beside MLX's, at the checkpoint at which the devices had most in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct DeviceView {
+    /// Devices that the process used.
+    pub devices: u64,
+    /// Bytes that they have.
+    pub total_bytes: u64,
+    /// Bytes in use, by this process and any other.
+    pub used_bytes: u64,
+    /// Bytes that MLX had, active and cached.
+    pub mlx_bytes: u64,
+    /// Bytes in use that MLX does not count: contexts, libraries, graphs, other processes.
+    pub outside_bytes: u64,
+    /// Bytes that the process's memory pools held.
+    pub pool_bytes: u64,
+    /// When.
+    pub time_nanos: u64,
+}
+
 /// A file that the run wrote. Filled in by whoever wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Written {
@@ -83,6 +112,10 @@ pub struct Summary {
     /// Which run.
     #[serde(flatten)]
     pub about: About,
+    /// How the run ended.
+    pub ended: Ended,
+    /// Position among the processes of a distributed run.
+    pub rank: Option<u32>,
     /// What became of the buffer events.
     pub events: EventCounts,
     /// Older events fell out of the ring: peaks, lines and rates are those of the events that were kept.
@@ -105,6 +138,10 @@ pub struct Summary {
     pub hit_rate: Option<f64>,
     /// Recorded events by action; actions that did not happen are left out.
     pub actions: Vec<ActionTotal>,
+    /// Buffers whose memory moved between a device and unified memory; not among the allocations of `hit_rate`.
+    pub moves: Moves,
+    /// What the driver said; `None` where no driver was asked.
+    pub device: Option<DeviceView>,
     /// Whether the equations hold.
     pub checked: Checked,
     /// What may be missing, one sentence each.
@@ -122,9 +159,12 @@ impl Summary {
         let (top_by_count, rest_by_count) = top(&by_count(&rows));
         let (top_by_bytes, rest_by_bytes) = top(&rows.iter().collect::<Vec<_>>());
         let actions = actions(trace);
+        let moves = moves(trace);
         Summary {
             schema: SUMMARY_SCHEMA,
             about: About::new(trace),
+            ended: Ended::new(trace),
+            rank: trace.header.rank,
             events: event_counts(trace, &actions),
             is_window: trace.counts.dropped.events > 0 || trace.first_index > 0,
             peak_active: peaks.active,
@@ -134,7 +174,9 @@ impl Summary {
             rest_by_bytes,
             top_by_count,
             rest_by_count,
-            hit_rate: hit_rate(&actions),
+            hit_rate: hit_rate(&actions, moves),
+            moves,
+            device: device(trace),
             actions,
             checked: checked(result),
             notes: notes(trace, peaks.skipped_events),
@@ -196,9 +238,32 @@ fn actions(trace: &Trace) -> Vec<ActionTotal> {
     totals.filter(|total| total.events > 0).collect()
 }
 
-fn hit_rate(actions: &[ActionTotal]) -> Option<f64> {
+fn moves(trace: &Trace) -> Moves {
+    let came = trace.events.iter().filter(|event| event.is_move() && event.action == Action::AllocNew);
+    came.fold(Moves::default(), |sum, event| Moves {
+        count: sum.count + 1,
+        bytes: sum.bytes.saturating_add(event.size),
+    })
+}
+
+fn device(trace: &Trace) -> Option<DeviceView> {
+    let known = trace.checkpoints.iter().filter_map(|point| Some((point, point.device?)));
+    let (point, device) = known.max_by_key(|(_, device)| device.used())?;
+    let mlx_bytes = point.mlx_active.saturating_add(point.mlx_cached);
+    Some(DeviceView {
+        devices: device.devices,
+        total_bytes: device.total,
+        used_bytes: device.used(),
+        mlx_bytes,
+        outside_bytes: device.used().saturating_sub(mlx_bytes),
+        pool_bytes: device.pool,
+        time_nanos: point.time_nanos,
+    })
+}
+
+fn hit_rate(actions: &[ActionTotal], moves: Moves) -> Option<f64> {
     let events = |action: Action| actions.iter().find(|total| total.action == action.name()).map_or(0, |t| t.events);
-    let (hits, misses) = (events(Action::AllocReuse), events(Action::AllocNew));
+    let (hits, misses) = (events(Action::AllocReuse), events(Action::AllocNew).saturating_sub(moves.count));
     (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
 }
 

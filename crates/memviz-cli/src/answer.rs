@@ -83,6 +83,9 @@ impl Command {
     pub(crate) fn into_question(self) -> Option<Box<dyn Question>> {
         match self {
             Command::Report(args) => Some(Box::new(args)),
+            Command::Peak(args) => Some(Box::new(args)),
+            Command::Growth(args) => Some(Box::new(args)),
+            Command::Leaks(args) => Some(Box::new(args)),
             Command::Run(_) | Command::Doctor(_) | Command::Check(_) => None,
         }
     }

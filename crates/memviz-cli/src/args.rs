@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::growth::GrowthArgs;
+use crate::leaks::LeaksArgs;
+use crate::peak::PeakArgs;
 use crate::plan::DoctorPlan;
 use crate::report::ReportArgs;
 use crate::run_args::RunArgs;
@@ -33,6 +36,12 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Say what used the memory at its peak, and which lines built it
     Report(ReportArgs),
+    /// Say what was held when memory was highest, or at another moment
+    Peak(PeakArgs),
+    /// Say whether memory grows from step to step, which lines do it, and when it would end
+    Growth(GrowthArgs),
+    /// Say what is alive at the end and was not at the start
+    Leaks(LeaksArgs),
 }
 
 const DOCTOR_EXAMPLES: &str = "\

@@ -19,12 +19,14 @@
 mod answer;
 mod args;
 mod check;
+mod growth;
 mod input;
+mod leaks;
+mod peak;
 mod plan;
 mod render;
 mod report;
 mod run_args;
-mod size;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -35,10 +37,11 @@ use crate::args::{Cli, Command};
 
 pub use answer::ask;
 pub use input::Source;
+pub(crate) use memviz_analyze::size;
+pub use memviz_analyze::size::{bytes_from_text, text_from_bytes};
 pub use memviz_analyze::{Summary, Written};
 pub use plan::{DoctorPlan, Outcome, Program, RunPlan};
 pub use render::{summary_json, summary_text};
-pub use size::{bytes_from_text, text_from_bytes};
 
 /// Exit code of a success.
 const OK: i32 = 0;

@@ -6,13 +6,13 @@
 //! One event, every number an unsigned LEB128 integer:
 //!
 //! ```text
-//!  flags | time | addr | size? | slack? | what? | built? | triggered? | thread? | stream and device?
+//!  flags | time | addr | size? | slack? | what? | built? | triggered? | thread? | stream and device? | flags?
 //!
 //!  flags   bits 0-3 action; 4 the address is known: `addr` is a slot; 5 size, 6 slack, 7 what, 8 built, 9 triggered,
-//!          10 thread, 11 stream and device differ from the guess and follow
+//!          10 thread, 11 stream and device, 12 flags differ from the guess and follow
 //!  time    zigzag difference to the event before, ns
 //!  addr    slot of the buffer, else zigzag difference to the last buffer event's address
-//!  guess   size, slack, what, built, stream and device of the last event at that address, else 0 and no stream;
+//!  guess   size, slack, what, built, stream, device and flags of the last event at that address, else 0 and no stream;
 //!          triggered and thread of the event before
 //!  slot    an address gets the slot freed last, else the next one; it loses it when its buffer is given back
 //! ```
@@ -30,6 +30,7 @@ const BUILT: u64 = 1 << 8;
 const TRIGGERED: u64 = 1 << 9;
 const THREAD: u64 = 1 << 10;
 const STREAM: u64 = 1 << 11;
+const FLAGS: u64 = 1 << 12;
 
 fn zigzag(to: u64, from: u64) -> u64 {
     let difference = to.wrapping_sub(from) as i64;
@@ -110,6 +111,7 @@ impl Encoder {
             (TRIGGERED, event.triggered.0.into(), guess.triggered.0.into()),
             (THREAD, event.thread.0.into(), guess.thread.0.into()),
             (STREAM, stream_and_device(event), stream_and_device(&guess)),
+            (FLAGS, event.flags.into(), guess.flags.into()),
         ];
         let mut flags = event.action as u64 | if slot.is_some() { KNOWN } else { 0 };
         flags |= differing.iter().filter(|(_, value, guess)| value != guess).map(|(flag, ..)| flag).sum::<u64>();
@@ -195,6 +197,8 @@ fn fill(event: &mut Event, flags: u64, bytes: &mut &[u8]) -> Result<(), &'static
     let stream = field(STREAM, stream_and_device(event) as u32)?;
     event.stream = u16::try_from(stream >> 8).map_err(|_| "a stream beyond 16 bits")? as i16;
     event.device = Device(stream as u8);
+    let marks = field(FLAGS, event.flags.into())?;
+    event.flags = u16::try_from(marks).map_err(|_| "flags beyond 16 bits")?;
     Ok(())
 }
 
@@ -222,7 +226,7 @@ mod tests {
 
     fn any_event() -> impl Strategy<Value = Event> {
         let wide = (any::<u64>(), prop_oneof![0..8u64, any::<u64>()], any::<u64>(), any::<u32>());
-        let ids = (0..4u32, 0..4u32, any::<u32>(), any::<u16>(), any::<i16>(), any::<u8>());
+        let ids = (0..4u32, 0..4u32, any::<u32>(), any::<u16>(), any::<i16>(), any::<u8>(), any::<u16>());
         (wide, ids, 0..15u8).prop_map(|((time_nanos, addr, size, slack), ids, action)| Event {
             time_nanos,
             addr,
@@ -235,7 +239,7 @@ mod tests {
             stream: ids.4,
             device: Device(ids.5),
             action: Action::ALL[action as usize],
-            spare: 0,
+            flags: ids.6,
         })
     }
 

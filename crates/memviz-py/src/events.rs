@@ -62,6 +62,8 @@ impl<'a, 'py> Shared<'a, 'py> {
         }
         dict.set_item("stream", (event.stream != NO_STREAM).then_some(event.stream))?;
         dict.set_item("device", event.device.to_string())?;
+        dict.set_item("memory", memory(event.flags))?;
+        dict.set_item("moved", event.is_move())?;
         let thread =
             self.trace.threads.get(event.thread.index()).map_or(memviz_trace::StringId(0), |thread| thread.name);
         dict.set_item("thread", self.string(thread))?;
@@ -72,6 +74,23 @@ impl<'a, 'py> Shared<'a, 'py> {
         dict.set_item("traceback", self.stack(event.built)?)?;
         dict.set_item("evaluated_at", self.stack(event.triggered)?)
     }
+}
+
+/// Kind of memory: "" for a device's own.
+fn memory(flags: u16) -> &'static str {
+    match flags {
+        flags if flags & Event::SCALAR_POOL != 0 => "scalar pool",
+        flags if flags & Event::UNIFIED != 0 => "unified",
+        _ => "",
+    }
+}
+
+fn flags_from(dict: &Bound<'_, PyDict>) -> PyResult<u16> {
+    let kinds = [Event::UNIFIED, Event::UNIFIED | Event::SCALAR_POOL];
+    let name = optional::<String>(dict, "memory")?.unwrap_or_default();
+    let of_memory = kinds.into_iter().find(|&flags| memory(flags) == name).unwrap_or(0);
+    let is_moved = optional(dict, "moved")?.unwrap_or(false);
+    Ok(of_memory | if is_moved { Event::MOVED } else { 0 })
 }
 
 /// Every event of a trace.
@@ -212,6 +231,7 @@ fn event_from(dict: &Bound<'_, PyDict>, builder: &mut TraceBuilder, start_micros
         triggered: stack_from(dict, "evaluated_at", builder)?,
         stream: optional(dict, "stream")?.unwrap_or(NO_STREAM),
         device,
+        flags: flags_from(dict)?,
         action,
         ..Event::default()
     })

@@ -20,10 +20,10 @@ pub fn probe<'py>(py: Python<'py>, version: &str) -> PyResult<Bound<'py, PyDict>
     dict.set_item("mlx", &probe.version)?;
     dict.set_item("layout", format!("{} and later", probe.layout.since))?;
     dict.set_item("library", &probe.library)?;
-    dict.set_item("backend", probe.allocator.backend)?;
+    dict.set_item("backend", probe.allocator.table.name)?;
     dict.set_item("has_cache", probe.allocator.cache.is_some())?;
     dict.set_item("primitive_classes", probe.primitive_classes)?;
-    let slots = memviz_agent::probe::slots(&probe.library).map_err(errors::attach)?;
+    let slots = memviz_agent::probe::slots(probe).map_err(errors::attach)?;
     dict.set_item("slots", slots.len())?;
     Ok(dict)
 }

@@ -164,7 +164,7 @@ impl std::fmt::Debug for Device {
 ///
 /// ```text
 ///  0        8        16       24    28    32     36         40      42      44      45      46
-///  | time   | addr   | size   |slack|what |built |triggered |thread |stream |device |action |spare |
+///  | time   | addr   | size   |slack|what |built |triggered |thread |stream |device |action |flags |
 /// ```
 ///
 /// Example: a 12 MiB block reused for a request of 12 MiB − 4 KiB, built by `c = a + b` and evaluated by `mx.eval(c)`, has
@@ -194,8 +194,8 @@ pub struct Event {
     pub device: Device,
     /// What happened.
     pub action: Action,
-    /// Always 0; keeps the record free of padding.
-    pub spare: u16,
+    /// Where the memory is and how the event came about: [`Event::UNIFIED`], [`Event::SCALAR_POOL`], [`Event::MOVED`].
+    pub flags: u16,
 }
 
 impl Default for Event {
@@ -212,7 +212,7 @@ impl Default for Event {
             stream: NO_STREAM,
             device: Device(0),
             action: Action::AllocNew,
-            spare: 0,
+            flags: 0,
         }
     }
 }
@@ -220,6 +220,19 @@ impl Default for Event {
 const _: () = assert!(size_of::<Event>() == 48);
 
 impl Event {
+    /// Flag: host and device share the memory (CUDA's managed or pinned memory).
+    pub const UNIFIED: u16 = 1;
+    /// Flag: a place in CUDA's pool of eight-byte scalars, which is made once.
+    pub const SCALAR_POOL: u16 = 2;
+    /// Flag: half of a move. A buffer that changes its address while it is used is a `FreeActiveToOs` of the old address
+    /// and, with the same time, an `AllocNew` of the new one; MLX's counters do not change between the two.
+    pub const MOVED: u16 = 4;
+
+    /// Is it half of a move?
+    pub fn is_move(&self) -> bool {
+        self.flags & Event::MOVED != 0
+    }
+
     /// Bytes asked for: `size - slack` for buffer events.
     pub fn requested(&self) -> u64 {
         if self.action.is_array() { self.size } else { self.size - u64::from(self.slack).min(self.size) }

@@ -36,6 +36,8 @@ pub struct Buffer {
     pub stream: i16,
     /// Device of that stream.
     pub device: Device,
+    /// [`Event::UNIFIED`] and [`Event::SCALAR_POOL`].
+    pub flags: u16,
 }
 
 impl Default for Buffer {
@@ -60,6 +62,7 @@ impl Buffer {
             thread: event.thread,
             stream: event.stream,
             device: event.device,
+            flags: event.flags & !Event::MOVED,
         }
     }
 
@@ -77,7 +80,7 @@ impl Buffer {
             stream: self.stream,
             device: self.device,
             action: if self.is_wrapper { Action::AllocMakeBuffer } else { Action::AllocNew },
-            spare: 0,
+            flags: self.flags & !Event::MOVED,
         }
     }
 

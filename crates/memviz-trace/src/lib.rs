@@ -45,5 +45,6 @@ pub use marks::MarkCursor;
 pub use stacks::{Frame, StackTable};
 pub use strings::Strings;
 pub use trace::{
-    Base, Checkpoint, CheckpointKind, Counts, Ending, EndingKind, Header, Mark, MarkKind, Tally, Thread, Trace, What,
+    Base, Checkpoint, CheckpointKind, Counts, DeviceMemory, Ending, EndingKind, Header, Mark, MarkKind, Tally, Thread,
+    Trace, What,
 };

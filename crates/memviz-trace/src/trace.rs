@@ -165,6 +165,8 @@ pub enum CheckpointKind {
     User,
     /// The recording stopped, or a trace was made of it.
     Stop,
+    /// An allocation failed on a device; the `Oom` event is the one before.
+    Oom,
 }
 
 impl CheckpointKind {
@@ -175,7 +177,28 @@ impl CheckpointKind {
             CheckpointKind::Step => "step",
             CheckpointKind::User => "user",
             CheckpointKind::Stop => "stop",
+            CheckpointKind::Oom => "oom",
         }
+    }
+}
+
+/// What the driver says of the devices that this process uses, all of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// Number of devices.
+    pub devices: u64,
+    /// Bytes that are free, whoever uses the rest.
+    pub free: u64,
+    /// Bytes that there are.
+    pub total: u64,
+    /// Bytes that this process's memory pools hold.
+    pub pool: u64,
+}
+
+impl DeviceMemory {
+    /// Bytes in use: this process's and any other's.
+    pub fn used(&self) -> u64 {
+        self.total.saturating_sub(self.free)
     }
 }
 
@@ -196,6 +219,8 @@ pub struct Checkpoint {
     pub mlx_active: u64,
     /// `mx.get_cache_memory()`.
     pub mlx_cached: u64,
+    /// What the driver said at the same moment; `None` where no driver is asked (CPU).
+    pub device: Option<DeviceMemory>,
 }
 
 /// A point in time that a user named.

@@ -24,6 +24,7 @@ def _options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=NAMES, help="this benchmark; may be repeated")
     parser.add_argument("--rounds", type=int, default=9, help="rounds of each measurement (default 9)")
     parser.add_argument("--quick", action="store_true", help="small programs, for a look; targets are not judged by it")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="of text and small_ops (default cpu)")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE", help="Markdown for the repository")
     options = parser.parse_args(arguments)
@@ -35,7 +36,7 @@ def _options(arguments: list[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """0 if every target is met, else 1."""
     arguments = _options()
-    options = measure.Options(rounds=arguments.rounds, is_quick=arguments.quick)
+    options = measure.Options(rounds=arguments.rounds, is_quick=arguments.quick, device=arguments.device)
     results = []
     for name in arguments.only or NAMES:
         for result in importlib.import_module(f"mlx_memviz.bench.{name}").run(options):

@@ -26,6 +26,8 @@ class Options:
     rounds: int = 9
     # Smaller programs for a quick look; targets are not judged by them.
     is_quick: bool = False
+    # "cpu" or "gpu": device of the benchmarks that run single operations.
+    device: str = "cpu"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -36,7 +36,7 @@ def run(options: measure.Options):
     # The 100,000 operations of a state in a round, in pieces of 1,000.
     ops = 1000
     pieces = (OPS // 10 if options.is_quick else OPS) // ops // 2
-    with mx.stream(mx.cpu):
+    with mx.stream(getattr(mx, options.device)):
         for with_eval, clock in ((False, time.thread_time_ns), (True, time.process_time_ns)):
             what = "build and eval" if with_eval else "build"
             pairs = measure.pairs(f"small_ops: {what}", _program(ops, with_eval), options.rounds, pieces, clock)

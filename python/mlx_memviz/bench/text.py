@@ -1,7 +1,8 @@
 """The benchmarks of the text that this project began with: `full` and `add` at 32 frames, 10, 20 and 30 operations.
 
-As it describes them: arrays of 10 by 10 on the CPU device, built at the end of a recursion of 32 frames, with and without
-eval. Columns of its table become lines: time without recording, ratio, cost of a capture, and what remains after stop.
+As it describes them: arrays of 10 by 10 on the CPU device (or, asked for, the GPU), built at the end of a recursion of 32
+frames, with and without eval. Columns of its table become lines: time without recording, ratio, cost of a capture, and
+what remains after stop.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _program(operation, ops: int, with_eval: bool):
 
 def run(options: measure.Options):
     """By CPU time; with eval, where two threads work, targets are judged by the wall clock, as the text did."""
-    with mx.stream(mx.cpu):
+    with mx.stream(getattr(mx, options.device)):
         for name, make in (("full", _full), ("add", _add)):
             for with_eval in (False, True):
                 for ops in (10, 20, 30):

@@ -13,13 +13,13 @@ use crate::state::{self, Pending, ThreadNotes};
 /// An event of this thread for a buffer. The time is read before the lock is taken, to hold it the shorter; the recorder
 /// sees to it that time never runs back along the ring.
 #[inline]
-fn event_here(notes: &ThreadNotes, recorder: &mut Recorder, time_nanos: u64, addr: u64, size: u64) -> Event {
+pub(super) fn event_here(notes: &ThreadNotes, recorder: &mut Recorder, time_nanos: u64, addr: u64, size: u64) -> Event {
     Event { time_nanos, addr, size, thread: notes.thread(recorder), ..Event::default() }
 }
 
 /// Fills in what the running primitive tells: its first output is taken for the owner, whose descriptor is returned, or 0.
 #[inline]
-fn describe_by_context(notes: &ThreadNotes, recorder: &mut Recorder, event: &mut Event) -> usize {
+pub(super) fn describe_by_context(notes: &ThreadNotes, recorder: &mut Recorder, event: &mut Event) -> usize {
     event.triggered = notes.evaluated.get();
     let primitive = notes.primitive.get();
     if primitive == 0 {
@@ -173,20 +173,20 @@ fn record_free(recorder: &mut Recorder, notes: &ThreadNotes, mut event: Event, f
 }
 
 /// A free under way on this thread: the cache's callback notes here that it took the buffer.
-struct Freeing<'a> {
+pub(super) struct Freeing<'a> {
     notes: &'a ThreadNotes,
 }
 
 impl Freeing<'_> {
     #[inline]
-    fn begin(notes: &ThreadNotes, addr: u64) -> Freeing<'_> {
+    pub(super) fn begin(notes: &ThreadNotes, addr: u64) -> Freeing<'_> {
         notes.freeing.set(addr);
         notes.is_recycled.set(false);
         Freeing { notes }
     }
 
     #[inline]
-    fn end(self) -> bool {
+    pub(super) fn end(self) -> bool {
         self.notes.is_recycled.get()
     }
 }

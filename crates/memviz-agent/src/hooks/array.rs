@@ -144,7 +144,7 @@ unsafe fn took_buffer(array: Ptr, argument: Ptr) {
 
 /// # Safety
 /// `desc` is a live `ArrayDesc` that is about to own a pending buffer.
-unsafe fn own(recorder: &mut Recorder, notes: &ThreadNotes, desc: usize, pending: Pending) {
+pub(super) unsafe fn own(recorder: &mut Recorder, notes: &ThreadNotes, desc: usize, pending: Pending) {
     // SAFETY: by contract; a running primitive is alive.
     let owner = unsafe { owner(recorder, notes.primitive.get(), desc) };
     recorder.own(pending.addr, pending.alloc_index, owner);

@@ -147,6 +147,10 @@ impl Drop for Running<'_> {
         if self.notes.has_pending() {
             self.own_scratch();
         }
+        if self.notes.failed.get() {
+            // SAFETY: the primitive and its outputs are alive until the hook returns.
+            unsafe { super::cuda::failed(self.notes) };
+        }
         self.notes.primitive.set(self.before.0);
         self.notes.outputs.set(self.before.1);
     }

@@ -10,6 +10,7 @@
 
 pub mod alloc;
 pub mod array;
+pub mod cuda;
 pub mod eval;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

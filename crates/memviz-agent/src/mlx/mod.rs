@@ -4,6 +4,7 @@
 //! `ci/check_layouts.py`; symbol names from the wheels' symbol tables. The attach-time self-test proves every number
 //! here again on the library that is loaded.
 
+pub mod backend;
 mod v0_28;
 mod v0_32_0;
 mod v0_32_4;
@@ -30,8 +31,10 @@ pub struct DescLayout {
 /// How `array::set_data` is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetDataAbi {
-    /// The second argument is the buffer itself.
+    /// The second argument is the buffer itself; the last one, the third or sixth, its deleter.
     Buffer,
+    /// The same with an offset before the long one's deleter, which is the seventh argument (0.32.0).
+    BufferAndOffset,
     /// The second argument points to an `allocator::Data`, whose first word is the buffer (0.32.4).
     Data,
 }
@@ -45,8 +48,12 @@ pub struct Layout {
     pub desc: DescLayout,
     /// How `set_data` is called.
     pub set_data: SetDataAbi,
-    /// The CPU allocator caches buffers (from 0.32.0).
-    pub has_cpu_cache: bool,
+}
+
+/// Byte offsets in `mlx::core::allocator::Data`, 0.32.4.
+pub mod data {
+    /// The memory is the allocator's, one byte.
+    pub const OWNED: usize = 40;
 }
 
 /// Byte offsets in `mlx::core::Primitive`, 0.21.1 to 0.32.4: index and device of its stream, all i32.

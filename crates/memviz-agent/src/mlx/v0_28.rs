@@ -1,4 +1,4 @@
-//! MLX 0.28.0 to 0.31.2: `set_data` takes a buffer and a deleter, the CPU allocator has no cache.
+//! MLX 0.28.0 to 0.31.2: `set_data` takes a buffer and a deleter, its deleter comes last.
 
 use super::{DescLayout, Layout, SetDataAbi};
 
@@ -14,4 +14,4 @@ pub const DESC: DescLayout = DescLayout {
 };
 
 /// The table.
-pub const LAYOUT: Layout = Layout { since: "0.28.0", desc: DESC, set_data: SetDataAbi::Buffer, has_cpu_cache: false };
+pub const LAYOUT: Layout = Layout { since: "0.28.0", desc: DESC, set_data: SetDataAbi::Buffer };

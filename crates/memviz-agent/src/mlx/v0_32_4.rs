@@ -3,5 +3,4 @@
 use super::{Layout, SetDataAbi, v0_28};
 
 /// The table.
-pub const LAYOUT: Layout =
-    Layout { since: "0.32.4", desc: v0_28::DESC, set_data: SetDataAbi::Data, has_cpu_cache: true };
+pub const LAYOUT: Layout = Layout { since: "0.32.4", desc: v0_28::DESC, set_data: SetDataAbi::Data };

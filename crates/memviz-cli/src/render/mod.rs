@@ -13,12 +13,10 @@ use std::path::PathBuf;
 
 use memviz_analyze::{About, Moment};
 
-#[allow(unused_imports)]
 pub(crate) use numbers::{duration, percent, thousands};
 pub(crate) use paint::{Style, clean, glued};
 pub(crate) use summary::draw as summary;
 pub use summary::{summary_json, summary_text};
-#[allow(unused_imports)]
 pub(crate) use table::{Place, Table, bar, primitives};
 
 use crate::size::text_from_bytes;
@@ -104,6 +102,12 @@ impl Page {
             let number = self.paint.apply(Style::Bold, &format!("{number:>NUMBER_WIDTH$}"));
             self.lines.push(format!("{label}{number}   {line}"));
         }
+    }
+
+    /// "train.py:57", as short as it stays clear.
+    pub(crate) fn short(&self, file: &str, line: u32) -> String {
+        let path = clean(&paths::short(file, &self.cwd));
+        if line == 0 { path } else { format!("{path}:{line}") }
     }
 
     /// The text.

@@ -36,6 +36,7 @@ pub(super) fn summary_text_in(summary: &Summary, width: usize, color: bool, cwd:
 /// Draws the summary.
 pub(crate) fn draw(page: &mut Page, summary: &Summary) {
     page.title("memviz", &summary.about);
+    ended(page, summary);
     if summary.events.seen == 0 && summary.peak_active.active_bytes == 0 {
         page.blank();
         page.plain("No MLX buffer was allocated or freed while recording.");
@@ -81,6 +82,24 @@ fn filled(
     table
 }
 
+/// Said first when the program did not end by itself.
+fn ended(page: &mut Page, summary: &Summary) {
+    let ended = &summary.ended;
+    if !ended.is_bad() {
+        return;
+    }
+    let what = match ended.kind {
+        "exception" => "by an exception that nobody handled",
+        "signal" => "by a signal",
+        _ => "without a last word: killed, out of power, or the disk was full; this is what was written until then",
+    };
+    let detail = if ended.detail.is_empty() { String::new() } else { format!(": {}", clean(&ended.detail)) };
+    let place =
+        ended.line.as_ref().map_or_else(String::new, |line| format!(", at {}", page.short(&line.file, line.line)));
+    page.blank();
+    page.labelled("Ended", Style::Bad, &format!("{what}{detail}{place}"));
+}
+
 fn numbers_block(page: &mut Page, summary: &Summary) {
     page.blank();
     let active = &summary.peak_active;
@@ -100,6 +119,7 @@ fn numbers_block(page: &mut Page, summary: &Summary) {
     let end = &summary.end;
     let cached = format!("active, and {} cached", size(end.cached_bytes));
     page.number("At the end", &text_from_bytes(end.active_bytes), &cached);
+    device(page, summary);
     hit_rate(page, summary);
     events(page, summary);
 }
@@ -112,6 +132,24 @@ fn window(summary: &Summary) -> String {
     format!(" (of the last {} events: older ones were dropped)", thousands(summary.events.recorded))
 }
 
+/// The driver's view, and what moved between its memories.
+fn device(page: &mut Page, summary: &Summary) {
+    if let Some(view) = &summary.device {
+        let meaning = format!(
+            "in use of {}; MLX says {}, {} outside MLX (contexts, libraries, graphs, other processes)",
+            size(view.total_bytes),
+            size(view.mlx_bytes),
+            size(view.outside_bytes),
+        );
+        let label = if view.devices == 1 { "Device" } else { "Devices" };
+        page.number(label, &text_from_bytes(view.used_bytes), &meaning);
+    }
+    if summary.moves.count > 0 {
+        let meaning = format!("times a buffer moved to unified memory, {} in all", size(summary.moves.bytes));
+        page.number("Moves", &thousands(summary.moves.count), &meaning);
+    }
+}
+
 fn hit_rate(page: &mut Page, summary: &Summary) {
     use memviz_trace::Action;
     let Some(rate) = summary.hit_rate else { return };
@@ -119,8 +157,8 @@ fn hit_rate(page: &mut Page, summary: &Summary) {
     let meaning = format!(
         "{} of {} allocations reused a cached buffer; {} came new",
         thousands(hits.events),
-        thousands(hits.events + new.events),
-        size(new.bytes),
+        thousands((hits.events + new.events).saturating_sub(summary.moves.count)),
+        size(new.bytes.saturating_sub(summary.moves.bytes)),
     );
     page.number("Cache hits", &percent(rate), &meaning);
 }

@@ -6,9 +6,9 @@
 
 use memviz_analyze::{LineKind, LineTotal, PrimitiveCount};
 
+use super::Page;
 use super::numbers::thousands;
 use super::paint::{Style, clean, columns_of, cut_end, cut_start, padded};
-use super::{Page, paths};
 
 const GAP: usize = 2;
 /// "1023.9 MiB".
@@ -86,7 +86,6 @@ impl Table {
         self.column(head, Align::Right, 0)
     }
 
-    #[allow(dead_code)]
     /// A column of words.
     pub(crate) fn words(self, head: &str) -> Table {
         self.column(head, Align::Left, 0)
@@ -221,9 +220,7 @@ impl Column {
 impl Place {
     /// A line of a program; line 0 is a file of which no more is known.
     pub(crate) fn line(page: &Page, file: &str, line: u32, function: &str) -> Place {
-        let path = clean(&paths::short(file, &page.cwd));
-        let place = if line == 0 { path } else { format!("{path}:{line}") };
-        Place::Line(place, clean(function))
+        Place::Line(page.short(file, line), clean(function))
     }
 
     /// Where the buffers of a row were built. `is_window`: older events fell out of the ring.

@@ -102,8 +102,8 @@ fn finish(script: Script) -> Trace {
     let (active, cached) = (end.active_bytes, end.cached_bytes);
     let kind = CheckpointKind::Stop;
     let time_nanos = 1_204_000_000;
-    trace.checkpoints =
-        vec![Checkpoint { index, time_nanos, kind, active, cached, mlx_active: active, mlx_cached: cached }];
+    let (mlx_active, mlx_cached, device) = (active, cached, None);
+    trace.checkpoints = vec![Checkpoint { index, time_nanos, kind, active, cached, mlx_active, mlx_cached, device }];
     trace.check().unwrap();
     trace
 }

@@ -86,6 +86,8 @@ pub(super) struct EntryWriter<'a, 'w, 't> {
     pub(super) start_micros: u64,
     pub(super) list: ListBatch,
     pub(super) entries: u64,
+    /// Number of the event at hand.
+    pub(super) index: u64,
     /// Where the address of the event at hand is written.
     pub(super) addr: Option<Memo>,
     /// Where the time of the event at hand is written.
@@ -211,7 +213,7 @@ impl EntryWriter<'_, '_, '_> {
     fn oom(&mut self, event: &Event, marks: &MarkCursor<'_>) {
         self.open(Word::Oom, event, event.size);
         self.pickler.word(Word::DeviceFree);
-        self.pickler.int(0);
+        self.pickler.bits(self.scan.device_free(self.index));
         self.frames(stack_of(event.built, event.triggered));
         self.context();
         self.text(event, marks);

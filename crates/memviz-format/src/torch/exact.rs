@@ -102,7 +102,9 @@ fn sums(pickler: &mut Pickler<'_>, trace: &Trace) {
     pickler.text("checkpoints");
     pickler.list(&trace.checkpoints, |pickler, point| {
         let sums = [point.active, point.cached, point.mlx_active, point.mlx_cached];
-        numbers(pickler, [point.index, point.time_nanos, point.kind as u64].into_iter().chain(sums));
+        let device = point.device.map(|device| [device.devices, device.free, device.total, device.pool]);
+        let head = [point.index, point.time_nanos, point.kind as u64];
+        numbers(pickler, head.into_iter().chain(sums).chain(device.into_iter().flatten()));
     });
     pickler.text("marks");
     pickler.list(&trace.marks, |pickler, mark| numbers(pickler, mark_numbers(mark)));

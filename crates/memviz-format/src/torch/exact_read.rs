@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memviz_trace::{
-    Action, Base, Buffer, Checkpoint, CheckpointKind, Counts, Ending, EndingKind, Event, Frame, FrameId, Header, Mark,
-    MarkKind, StackId, StringId, Tally, Thread, ThreadId, Trace, What,
+    Action, Base, Buffer, Checkpoint, CheckpointKind, Counts, DeviceMemory, Ending, EndingKind, Event, Frame, FrameId,
+    Header, Mark, MarkKind, StackId, StringId, Tally, Thread, ThreadId, Trace, What,
 };
 
 use super::document::{Document, Value, content};
@@ -128,12 +128,20 @@ impl Reader<'_, '_> {
         let [active, cached] = self.exactly("base", need("base")?)?;
         trace.base = Base { active, cached };
         for point in self.document.items("checkpoints", need("checkpoints")?)? {
-            let [index, time_nanos, kind, active, cached, mlx_active, mlx_cached] =
-                self.exactly("checkpoints", *point)?;
-            let kind = checkpoint_kind(kind)?;
-            trace.checkpoints.push(Checkpoint { index, time_nanos, kind, active, cached, mlx_active, mlx_cached });
+            trace.checkpoints.push(self.checkpoint(*point)?);
         }
         Ok(())
+    }
+
+    /// Seven numbers, and four more where a driver was asked.
+    fn checkpoint(&self, point: Value) -> Result<Checkpoint, FormatError> {
+        let (head, device) = match self.exactly::<11>("checkpoints", point) {
+            Ok([head @ .., devices, free, total, pool]) => (head, Some(DeviceMemory { devices, free, total, pool })),
+            Err(_) => (self.exactly::<7>("checkpoints", point)?, None),
+        };
+        let [index, time_nanos, kind, active, cached, mlx_active, mlx_cached] = head;
+        let kind = checkpoint_kind(kind)?;
+        Ok(Checkpoint { index, time_nanos, kind, active, cached, mlx_active, mlx_cached, device })
     }
 
     fn marks(&self, trace: &mut Trace) -> Result<(), FormatError> {
@@ -248,11 +256,12 @@ fn buffer_from_event(event: &Event) -> Buffer {
 }
 
 fn checkpoint_kind(number: u64) -> Result<CheckpointKind, FormatError> {
-    let kinds = [CheckpointKind::Start, CheckpointKind::Step, CheckpointKind::User, CheckpointKind::Stop];
+    use CheckpointKind::{Oom, Start, Step, Stop, User};
+    let kinds = [Start, Step, User, Stop, Oom];
     kinds
         .into_iter()
         .find(|kind| *kind as u64 == number)
-        .ok_or_else(|| content("checkpoints", format!("kind {number}"), "0 to 3"))
+        .ok_or_else(|| content("checkpoints", format!("kind {number}"), "0 to 4"))
 }
 
 fn narrow<T: TryFrom<u64>>(place: &'static str, number: u64) -> Result<T, FormatError> {

@@ -1,6 +1,6 @@
 //! What must be known before the first byte: devices, categories, and an address range that no buffer uses.
 
-use memviz_trace::{Device, DeviceKind, Event, NO_STREAM, Trace, WhatId};
+use memviz_trace::{CheckpointKind, Device, DeviceKind, Event, NO_STREAM, Trace, WhatId};
 
 use crate::FormatError;
 
@@ -21,6 +21,8 @@ pub(super) struct Scan {
     pub(super) category_of: Vec<u8>,
     /// Where pseudo-segments begin.
     pub(super) fake_addr: u64,
+    /// Failed allocations of a device: number of the event, bytes that were free.
+    failures: Vec<(u64, u64)>,
 }
 
 impl Scan {
@@ -49,13 +51,28 @@ impl Scan {
         let (devices, main) = devices(trace, seen);
         let (categories, category_of) = categories(trace, &bytes);
         let fake_addr = if top <= FAKE_ADDR { FAKE_ADDR } else { top.next_multiple_of(4096) };
-        Ok(Scan { devices, main, categories, category_of, fake_addr })
+        Ok(Scan { devices, main, categories, category_of, fake_addr, failures: failures(trace) })
+    }
+
+    /// Bytes that were free when the `Oom` event with that number failed; 0 when not known.
+    pub(super) fn device_free(&self, index: u64) -> u64 {
+        let found = self.failures.binary_search_by_key(&index, |(index, _)| *index);
+        found.map_or(0, |at| self.failures[at].1)
     }
 
     /// Position in `devices` of a buffer that belongs to `stream` of `device`.
     pub(super) fn home(&self, stream: i16, device: Device) -> usize {
         if stream == NO_STREAM { self.main } else { self.devices.binary_search(&device).unwrap_or(self.main) }
     }
+}
+
+/// What the driver said after each `Oom` event, in order.
+fn failures(trace: &Trace) -> Vec<(u64, u64)> {
+    let points = trace.checkpoints.iter().filter(|point| point.kind == CheckpointKind::Oom);
+    let known = points.filter_map(|point| Some((point.index.checked_sub(1)?, point.device?.free.min(i64::MAX as u64))));
+    let mut failures: Vec<(u64, u64)> = known.collect();
+    failures.sort_unstable();
+    failures
 }
 
 /// `FilteredNet` and array records have no counterpart in a snapshot.

@@ -94,12 +94,23 @@ fn device(
 ) -> Result<u64, FormatError> {
     let start_micros = trace.header.start_unix_micros;
     let list: ListBatch = pickler.begin_list();
-    let mut writer =
-        EntryWriter { pickler, shared, scan, categories, start_micros, list, entries: 0, addr: None, time: None };
+    let mut writer = EntryWriter {
+        pickler,
+        shared,
+        scan,
+        categories,
+        start_micros,
+        list,
+        entries: 0,
+        index: 0,
+        addr: None,
+        time: None,
+    };
     let mut marks = trace.mark_cursor();
     for (index, event) in (trace.first_index..).zip(&trace.events) {
         if is_written(event) {
             marks.advance_to(index);
+            writer.index = index;
             writer.event(event, home, alive, &marks);
             writer.pickler.flush_when_full()?;
         }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  addresses | addr
-//!  owners    | size | slack | what | built | stream | device
+//!  owners    | size | slack | what | built | stream | device | flags
 //!  events    | after_nanos | action | address | owner | triggered | thread | array
 //! ```
 //!
@@ -27,6 +27,7 @@ struct Owner {
     built: u32,
     stream: i16,
     device: u8,
+    flags: u16,
 }
 
 impl Owner {
@@ -38,6 +39,7 @@ impl Owner {
             built: event.built.0,
             stream: event.stream,
             device: event.device.0,
+            flags: event.flags,
         }
     }
 }
@@ -128,7 +130,8 @@ impl Encoder {
         table.unsigned("what", owners.clone().map(|owner| owner.what.into()));
         table.unsigned("built", owners.clone().map(|owner| owner.built.into()));
         table.signed("stream", owners.clone().map(|owner| owner.stream.into()));
-        table.unsigned("device", owners.map(|owner| owner.device.into()));
+        table.unsigned("device", owners.clone().map(|owner| owner.device.into()));
+        table.unsigned("flags", owners.map(|owner| owner.flags.into()));
         table
     }
 
@@ -182,6 +185,7 @@ impl Decoder {
         let (size, slack) = (table.u64s("size")?, table.numbers::<u32>("slack")?);
         let (what, built) = (table.numbers::<u32>("what")?, table.numbers::<u32>("built")?);
         let (stream, device) = (table.numbers::<i16>("stream")?, table.numbers::<u8>("device")?);
+        let flags = table.numbers::<u16>("flags")?;
         if below(&what, known.whats) && below(&built, known.stacks) {
             let owner = |at: usize| Event {
                 size: size[at],
@@ -190,6 +194,7 @@ impl Decoder {
                 built: StackId(built[at]),
                 stream: stream[at],
                 device: Device(device[at]),
+                flags: flags[at],
                 ..Event::default()
             };
             self.owners.clear();
@@ -254,7 +259,7 @@ mod tests {
 
     fn any_event() -> impl Strategy<Value = Event> {
         let wide = (any::<u64>(), prop_oneof![0..8u64, any::<u64>()], any::<u64>(), any::<u32>());
-        let ids = (0..4u32, 0..5u32, 0..5u32, 0..6u16, any::<i16>(), any::<u8>());
+        let ids = (0..4u32, 0..5u32, 0..5u32, 0..6u16, any::<i16>(), any::<u8>(), any::<u16>());
         (wide, ids, 0..15usize).prop_map(|((time_nanos, addr, size, slack), ids, action)| Event {
             time_nanos,
             addr,
@@ -267,7 +272,7 @@ mod tests {
             stream: ids.4,
             device: Device(ids.5),
             action: Action::ALL[action],
-            spare: 0,
+            flags: ids.6,
         })
     }
 

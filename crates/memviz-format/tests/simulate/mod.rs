@@ -187,6 +187,7 @@ impl Simulator {
             cached: totals.cached,
             mlx_active: totals.active,
             mlx_cached: totals.cached,
+            device: None,
         });
         trace
     }
