@@ -1,8 +1,8 @@
 """`memviz run`: records a whole program, and stays out of its way.
 
 The program sees its own `sys.argv`, `__main__`, `sys.path[0]`, standard input, signals and exit code. Recording starts when
-it imports `mlx.core`, goes into a file as it happens, and ends after its own exit handlers have run. If MLX cannot be recorded, a warning says why and the
-program runs all the same.
+it imports `mlx.core`, goes into a file as it happens, and ends after its own exit handlers have run. If MLX cannot be
+recorded, a warning says why and the program runs all the same.
 """
 
 from __future__ import annotations

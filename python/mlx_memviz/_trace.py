@@ -80,9 +80,7 @@ class Trace:
         options = {"reserved": reserved, "at": at, "by": by, "frames": frames, "top": top}
         return ask("peak", [self], options)
 
-    def growth(
-        self, *, every: str | None = None, limit: str | int | None = None, top: int = 5
-    ) -> dict[str, Any]:
+    def growth(self, *, every: str | None = None, limit: str | int | None = None, top: int = 5) -> dict[str, Any]:
         """Whether memory grows from step to step, which lines do it, and when it would end.
 
         every  what begins a step: "step" (marked by `step()`), "eval" (an evaluation from the same line and callers), or a
@@ -92,9 +90,7 @@ class Trace:
         """
         return ask("growth", [self], {"every": every, "limit": limit, "top": top})
 
-    def leaks(
-        self, *, idle: str | None = None, fail_over: str | int | None = None, top: int = 10
-    ) -> dict[str, Any]:
+    def leaks(self, *, idle: str | None = None, fail_over: str | int | None = None, top: int = 10) -> dict[str, Any]:
         """What is alive at the end and was not at the start, by the line that built it, with number and age.
 
         idle       two other moments at rest, "10:50" or "1.5s:last"; a step is its end

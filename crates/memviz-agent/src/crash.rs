@@ -61,6 +61,8 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 static WRITER: AtomicUsize = AtomicUsize::new(0);
 /// The signal that ends the program; 0 for none.
 static SIGNAL: AtomicU32 = AtomicU32::new(0);
+/// When it came.
+static SIGNAL_NANOS: AtomicU64 = AtomicU64::new(0);
 static HAS_FAULT_ADDR: AtomicBool = AtomicBool::new(false);
 static FAULT_ADDR: AtomicU64 = AtomicU64::new(0);
 /// The crashed thread sleeps in its handler and holds the recorder's lock, outside our code.
@@ -229,7 +231,10 @@ extern "C" fn handler(signal: c_int, info: *mut libc::siginfo_t, _context: *mut 
     let is_watched =
         PROCESS.load(Ordering::Acquire) == std::process::id() && WRITER.load(Ordering::Acquire) != linux::this_thread();
     let ends_here = SIGNALS[at].2;
-    if is_watched && PASSED_ON[at].load(Ordering::Acquire) == 0 {
+    // Who asks again after that has waited long enough for a writer that hangs.
+    let is_late = SIGNAL.load(Ordering::Acquire) != 0
+        && linux::monotonic_nanos().saturating_sub(SIGNAL_NANOS.load(Ordering::Relaxed)) > PATIENCE.as_nanos() as u64;
+    if is_watched && !is_late && PASSED_ON[at].load(Ordering::Acquire) == 0 {
         tell_writer(signal, is_fault.then_some(addr), ends_here);
         if !ends_here {
             linux::set_errno(errno);
@@ -246,6 +251,7 @@ extern "C" fn handler(signal: c_int, info: *mut libc::siginfo_t, _context: *mut 
 
 fn tell_writer(signal: c_int, fault_addr: Option<u64>, ends_here: bool) {
     if SIGNAL.load(Ordering::Acquire) == 0 {
+        SIGNAL_NANOS.store(linux::monotonic_nanos(), Ordering::Relaxed);
         FAULT_ADDR.store(fault_addr.unwrap_or(0), Ordering::Relaxed);
         HAS_FAULT_ADDR.store(fault_addr.is_some(), Ordering::Relaxed);
         HOLDER_SLEEPS.store(ends_here && INSIDE.load(Ordering::Relaxed) == linux::this_thread(), Ordering::Release);

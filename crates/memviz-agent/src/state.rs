@@ -91,6 +91,22 @@ pub fn recorder() -> Guard<'static, Option<Recorder>> {
     RECORDER.lock()
 }
 
+/// The recorder's lock for the writer; `None` when the program is ending, because the holder may never give it back.
+pub fn recorder_unless_ending() -> Option<Guard<'static, Option<Recorder>>> {
+    loop {
+        for _ in 0..100 {
+            if let Some(guard) = RECORDER.try_lock() {
+                return Some(guard);
+            }
+            std::hint::spin_loop();
+        }
+        if crash::ended().is_some() {
+            return None;
+        }
+        std::thread::sleep(std::time::Duration::from_micros(20));
+    }
+}
+
 /// Runs `run` on the recorder on the way down, when the thread that holds its lock may have crashed; `None` when the lock
 /// cannot be had in time.
 pub fn with_recorder_at_the_end<R>(run: impl FnOnce(&mut Option<Recorder>) -> R) -> Option<R> {

@@ -14,12 +14,11 @@ use memviz_trace::{
     Totals, What,
 };
 
-use crate::error::AttachError;
 use crate::mlx;
 use crate::names::{SiteKey, Stacks};
 use crate::recorder::{Drained, Known, RawWhat, Recorder, ThreadNote};
 use crate::whats::NO_DTYPE;
-use crate::{crash, session, state};
+use crate::{crash, state};
 
 pub use crate::names::resolve;
 
@@ -63,13 +62,17 @@ pub fn start_of(recorder: &Recorder) -> (Vec<Buffer>, Totals) {
     (recorder.buffers_at_start().to_vec(), recorder.totals_at_start())
 }
 
-/// Takes what the running recording has.
-///
-/// # Errors
-/// Nothing is being recorded.
-pub fn take(translator: &mut Translator) -> Result<Batch, AttachError> {
-    let drained = session::with_recorder(|recorder| recorder.drain(&mut translator.known))?;
-    Ok(translator.begin(drained))
+/// Takes what the running recording has; `None` when nothing is recorded, or the program is ending.
+pub fn take(translator: &mut Translator) -> Option<Batch> {
+    let drained = with_recorder(|recorder| {
+        state::drain_evictions(recorder);
+        recorder.drain(&mut translator.known)
+    })?;
+    Some(translator.begin(drained))
+}
+
+fn with_recorder<R>(run: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
+    state::recorder_unless_ending()?.as_mut().map(run)
 }
 
 /// Takes what a recording has left that has stopped.
@@ -100,7 +103,7 @@ pub fn take_at_the_end(translator: &mut Translator, ended: &crash::Ended) -> Bat
 /// Gives chunks back to the running recording.
 pub fn give_back(chunks: Vec<Vec<Event>>) {
     // When nothing is recorded any more they are simply dropped.
-    let _stopped = session::with_recorder(|recorder| recorder.give_back(chunks));
+    let _stopped = with_recorder(|recorder| recorder.give_back(chunks));
 }
 
 impl Translator {

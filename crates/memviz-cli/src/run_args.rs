@@ -40,7 +40,7 @@ pub(crate) struct RunArgs {
     /// Write the recording there [default: memviz-<script>-<pid>.memviz]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Keep the last N events, 0 for all
+    /// Keep the last N events, 0 for all; in a .memviz file, which keeps all: how many may wait for the disk
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = count_from_text)]
     max_entries: u64,
     /// Do not keep events of smaller buffers, only their sums (4096, 4KiB, 1MB)

@@ -116,6 +116,7 @@ fn answer(keys: &Receiver<Keys>, sites: &Sender<Sites>) {
 /// The thread `writer`.
 fn run(mut job: Job, shared: &Shared) -> Job {
     crash::set_writer();
+    let _watch = Watch;
     loop {
         wake::sleep(INTERVAL);
         if let Some(ended) = crash::ended() {
@@ -129,6 +130,17 @@ fn run(mut job: Job, shared: &Shared) -> Job {
         let wanted = shared.flushes_wanted.load(Ordering::Acquire);
         job.turn();
         shared.flushes_done.store(wanted, Ordering::Release);
+    }
+}
+
+/// Without a writer, signals must end the program as ever.
+struct Watch;
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            crash::uninstall();
+        }
     }
 }
 
@@ -155,7 +167,7 @@ impl Job {
         if !self.outlet.flush() {
             return;
         }
-        if let Ok(mut batch) = stream::take(&mut self.translator) {
+        if let Some(mut batch) = stream::take(&mut self.translator) {
             self.ask(&mut batch);
             let chunks = self.write(batch);
             stream::give_back(chunks);
