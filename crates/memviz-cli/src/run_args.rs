@@ -24,7 +24,7 @@ Exit code: the program's own. Everything after SCRIPT, MODULE or CODE belongs to
 
 Examples:
   memviz run train.py --epochs 1
-  memviz run -o gen.pickle -m mlx_lm generate --model mlx-community/Qwen3-0.6B-4bit
+  memviz run -o gen.memviz -m mlx_lm generate --model mlx-community/Qwen3-0.6B-4bit
   memviz run --min-size 1MiB --max-entries 0 train.py";
 
 /// Flags before the program. `m` and `c` are here for the help: [`split`] takes them out before clap looks.
