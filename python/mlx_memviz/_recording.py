@@ -69,14 +69,14 @@ class Recording:
             "rank": _rank.rank(),
         }
         _running = self
-        if self._is_streamed:
-            self._begin_file()
+        if self._path is not None and self._is_streamed:
+            self._begin_file(self._path)
         return self
 
-    def _begin_file(self) -> None:
+    def _begin_file(self, path: pathlib.Path) -> None:
         global _running
         try:
-            _native.stream_to(self._path, self._header)
+            _native.stream_to(path, self._header)
         except BaseException:
             _running = None
             self._header = {}

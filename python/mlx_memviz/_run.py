@@ -69,7 +69,7 @@ class _Session:
             recording._stop(ending)
         for warning in caught:
             _say(str(warning.message))
-        written = [recording._path]
+        written = [] if recording._path is None else [recording._path]
         if self._plan["quiet"]:
             return
         trace = recording.trace._inner
