@@ -74,7 +74,7 @@ def dump_snapshot(events: list[dict[str, Any]] | None, path) -> None:
     knows which buffers existed before it began and how it compares with MLX's counters.
     """
     path = _recording._checked_path(path, _recording._PICKLE_SUFFIXES)
-    trace = _source().trace if events is None else _native.trace_from_events(events)
+    trace = _source().trace._inner if events is None else _native.trace_from_events(events)
     trace.write_torch(path)
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import os
 import pathlib
 import sys
+import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
-from mlx_memviz import _attach, _native
-from mlx_memviz._trace import Trace
+from mlx_memviz import _attach, _endings, _native, _rank
+from mlx_memviz._trace import Trace, load
 
 _running: Recording | None = None
 _PICKLE_SUFFIXES = (".pickle", ".pkl")
@@ -35,7 +38,9 @@ class Recording:
     """
 
     def __init__(self, path, options: dict[str, Any]):
-        self._path = None if path is None else _checked_path(path)
+        # Absolute: the program may change its folder.
+        self._path = None if path is None else _rank.with_rank(_checked_path(path)).absolute()
+        self._is_streamed = self._path is not None and self._path.suffix == ".memviz"
         self._options = options
         self._stopped: _native.Stopped | None = None
         self._trace: Trace | None = None
@@ -47,8 +52,11 @@ class Recording:
         global _running
         if self._header:
             raise _native.AttachError("this recording was started before; make a new one with record()")
+        if self._is_streamed and not threading.main_thread().is_alive():
+            # The threads that write could not be ended before the interpreter is.
+            raise _native.AttachError("the program is ending: a recording that goes into a file cannot begin any more")
         version = _attach.prepare()
-        _native.start(version, **self._options)
+        _native.start(version, **self._options, is_streamed=self._is_streamed)
         self._header = {
             "mlx": version,
             "backend": _native.probe(version)["backend"],
@@ -58,28 +66,56 @@ class Recording:
             "walker": _native.walker() or "",
             "notes": [],
             "own_folder": os.path.dirname(__file__) + os.sep,
+            "rank": _rank.rank(),
         }
         _running = self
+        if self._path is not None and self._is_streamed:
+            self._begin_file(self._path)
         return self
+
+    def _begin_file(self, path: pathlib.Path) -> None:
+        global _running
+        try:
+            _native.stream_to(path, self._header)
+        except BaseException:
+            _running = None
+            self._header = {}
+            _native.stop()
+            raise
+        _finish_at_exit()
 
     def stop(self) -> Recording:
         """Stops recording and restores every pointer of MLX; writes the file if a path was given."""
+        return self._stop(_endings.Ending())
+
+    def _stop(self, ending: _endings.Ending) -> Recording:
         global _running
-        if self._stopped is None:
+        if self._stopped is not None:
+            return self
+        if self._is_streamed:
+            self._stopped, trouble, missing = _native.stop_stream(*ending)
+            if trouble is not None:
+                warnings.warn(self._loss(trouble, missing), RuntimeWarning, stacklevel=3)
+        else:
             self._stopped = _native.stop()
-            if _running is self:
-                _running = None
-            if self._path is not None:
-                self.save(self._path)
+        if _running is self:
+            _running = None
+        if self._path is not None and not self._is_streamed:
+            self.save(self._path)
         return self
+
+    def _loss(self, trouble: str, missing: int) -> str:
+        assert self._stopped is not None
+        dropped = self._stopped.stats()["dropped"]
+        return f"{self._path} took not everything ({trouble}): {missing + dropped} events are missing in it"
 
     def __enter__(self) -> Recording:
         return self.start()
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, kind, error, trace) -> None:
         # A forked child leaves the block too; the recording is its parent's.
         if os.getpid() == self._pid:
-            self.stop()
+            self._stop(_endings.of_exception(error))
 
     @property
     def is_running(self) -> bool:
@@ -88,7 +124,14 @@ class Recording:
 
     @property
     def trace(self) -> Trace:
-        """What was recorded: all of it after `stop()`, else up to now."""
+        """What was recorded: all of it after `stop()`, else up to now. A `.memviz` file is read back for it."""
+        if self._is_streamed and self._header:
+            if self._stopped is None:
+                _native.flush_stream()
+                return load(self._path)
+            if self._trace is None:
+                self._trace = load(self._path)
+            return self._trace
         if self._stopped is None:
             if not self._header:
                 raise _native.AttachError(
@@ -124,7 +167,7 @@ class Recording:
         return self.trace.summary()
 
     def save(self, path) -> pathlib.Path:
-        """Writes the recording; the suffix chooses the format: `.memviz` is our own, `.pickle` PyTorch's memory snapshot.
+        """Writes the recording; the suffix chooses the format: `.memviz` is ours, `.pickle` PyTorch's memory snapshot.
 
         The file is written beside its place and renamed, so a full disk leaves what was there.
         """
@@ -133,6 +176,18 @@ class Recording:
             _native.snapshot_marker()
         self.trace._inner.write(path)
         return path
+
+
+@functools.cache
+def _finish_at_exit() -> None:
+    """Once: a recording that still goes into a file when the program ends is ended, and its threads with it."""
+    atexit.register(_end_of_program)
+
+
+def _end_of_program() -> None:
+    recording = running()
+    if recording is not None and recording._is_streamed and recording._pid == os.getpid():
+        recording._stop(_endings.at_exit())
 
 
 def record(
@@ -148,8 +203,10 @@ def record(
 ) -> Recording:
     """A recording of what happens to MLX's memory; nothing is patched before it starts or after it stops.
 
-    path:        file to write at the end, `.memviz` or `.pickle`; None to write none.
-    max_entries: the last N events are kept, older ones fall out and are counted; None for no limit. 48 bytes each.
+    path:        file to write: `.memviz` while the program runs, readable whatever ends it; `.pickle` at the end, for
+                 PyTorch's page; None to write none. Under `mlx.launch` the rank is put into the name: `run.rank0.memviz`.
+    max_entries: the last N events are kept, older ones fall out and are counted; None for no limit. 48 bytes each. For a
+                 `.memviz` file: how many events may wait for a slow disk; all are kept otherwise.
     level:       "buffers", or "arrays" to see arrays too: created, evaluated, took or shares a buffer, died.
     depth:       innermost Python frames kept of a stack; None for all. Capturing all costs no more than capturing few.
     native:      C++ frames of MLX below the Python frames.

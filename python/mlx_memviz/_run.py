@@ -1,8 +1,8 @@
 """`memviz run`: records a whole program, and stays out of its way.
 
 The program sees its own `sys.argv`, `__main__`, `sys.path[0]`, standard input, signals and exit code. Recording starts when
-it imports `mlx.core` and ends after its own exit handlers have run. If MLX cannot be recorded, a warning says why and the
-program runs all the same.
+it imports `mlx.core`, goes into a file as it happens, and ends after its own exit handlers have run. If MLX cannot be
+recorded, a warning says why and the program runs all the same.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import runpy
 import signal
 import sys
 import types
+import warnings
 
-from mlx_memviz import _compat, _recording
+from mlx_memviz import _compat, _endings, _recording
 
 
 class _Session:
@@ -28,8 +29,11 @@ class _Session:
         self._pid = os.getpid()
         self._cwd = pathlib.Path.cwd()
         self._recording: _recording.Recording | None = None
+        self._path: pathlib.Path | None = None
         self._is_done = False
         self._is_refused = False
+        # What ended the program, as far as it is known before its exit handlers run.
+        self.ending = _endings.Ending()
 
     def begin(self, _mx) -> None:
         if os.getpid() != self._pid or self._is_done:
@@ -38,29 +42,34 @@ class _Session:
             name: self._plan[name] for name in ("max_entries", "min_size", "context", "level", "depth", "native")
         }
         try:
-            self._recording = _recording.Recording(None, options).start()
+            self._path = self._output()
+            self._recording = _recording.Recording(self._path, options).start()
         except Exception as error:  # whatever it is, the program runs
             self._is_refused = True
             _say(f"not recording: {error}")
 
-    def finish(self) -> None:
+    def finish(self, ending: _endings.Ending | None = None) -> None:
         """Writes and prints, once, in the process that began it. Never raises: the program's end is its own."""
         if self._is_done or os.getpid() != self._pid:
             return
         self._is_done = True
         try:
-            self._report()
+            self._report(ending or self.ending)
         except Exception as error:
             _say(f"cannot write the recording: {error}")
 
-    def _report(self) -> None:
+    def _report(self, ending: _endings.Ending) -> None:
         recording = self._recording
         if recording is None:
             if not self._is_refused:
                 _say("the program did not import mlx.core: nothing was recorded")
             return
-        recording.stop()
-        written = [self._write(recording)]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            recording._stop(ending)
+        for warning in caught:
+            _say(str(warning.message))
+        written = [] if recording._path is None else [recording._path]
         if self._plan["quiet"]:
             return
         trace = recording.trace._inner
@@ -70,14 +79,14 @@ class _Session:
             width, is_terminal = _terminal()
             print(trace.summary_text(width=width, color=is_terminal, written=written), end="", file=sys.stderr)
 
-    def _write(self, recording: _recording.Recording) -> pathlib.Path:
+    def _output(self) -> pathlib.Path:
         output = self._plan["output"]
         if output is None:
             stem = pathlib.Path(self._plan["program"]).stem if self._plan["kind"] == "script" else self._plan["program"]
             stem = stem if self._plan["kind"] != "code" and stem.strip("-") else "code"
-            output = f"memviz-{stem}-{self._pid}.pickle"
+            output = f"memviz-{stem}-{self._pid}.memviz"
         # The program may have changed its folder since.
-        return recording.save(self._cwd / output)
+        return self._cwd / output
 
 
 def _say(text: str) -> None:
@@ -113,10 +122,11 @@ def run(plan: dict) -> int:
         raise
     except KeyboardInterrupt as error:
         _print_exception(error)
-        session.finish()
+        session.finish(_endings.of_exception(error))
         _end_by(signal.SIGINT)
     except BaseException as error:
         _print_exception(error)
+        session.ending = _endings.of_exception(error)
         return 1
     return 0
 
@@ -126,8 +136,8 @@ def _finish_on_termination(session: _Session) -> None:
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return
 
-    def on_termination(number, _frame):
-        session.finish()
+    def on_termination(number, frame):
+        session.finish(_endings.of_signal("SIGTERM", frame))
         _end_by(number)
 
     signal.signal(signal.SIGTERM, on_termination)

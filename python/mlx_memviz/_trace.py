@@ -40,6 +40,18 @@ class Trace:
         """Number of events that fell out of the ring."""
         return self._inner.dropped
 
+    @property
+    def ending(self) -> tuple[str, str, tuple[str, str, int] | None]:
+        """How the recording ended: (kind, detail, place). kind is "stopped", "exception", "signal", "cut" for a file without
+        its last chunk, or "unknown"; place is the innermost (file, function, line), None where it is not known.
+        """
+        return self._inner.ending
+
+    @property
+    def rank(self) -> int | None:
+        """Position among the processes of an `mlx.launch` run, None for a run of one process."""
+        return self._inner.rank
+
     def summary(self) -> str:
         """What used the memory at the peak, for people."""
         return self._inner.summary_text(width=100, color=False)
@@ -68,9 +80,7 @@ class Trace:
         options = {"reserved": reserved, "at": at, "by": by, "frames": frames, "top": top}
         return ask("peak", [self], options)
 
-    def growth(
-        self, *, every: str | None = None, limit: str | int | None = None, top: int = 5
-    ) -> dict[str, Any]:
+    def growth(self, *, every: str | None = None, limit: str | int | None = None, top: int = 5) -> dict[str, Any]:
         """Whether memory grows from step to step, which lines do it, and when it would end.
 
         every  what begins a step: "step" (marked by `step()`), "eval" (an evaluation from the same line and callers), or a
@@ -80,9 +90,7 @@ class Trace:
         """
         return ask("growth", [self], {"every": every, "limit": limit, "top": top})
 
-    def leaks(
-        self, *, idle: str | None = None, fail_over: str | int | None = None, top: int = 10
-    ) -> dict[str, Any]:
+    def leaks(self, *, idle: str | None = None, fail_over: str | int | None = None, top: int = 10) -> dict[str, Any]:
         """What is alive at the end and was not at the start, by the line that built it, with number and age.
 
         idle       two other moments at rest, "10:50" or "1.5s:last"; a step is its end

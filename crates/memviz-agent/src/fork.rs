@@ -6,7 +6,7 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{linux, session, state, vtables};
+use crate::{crash, linux, session, state, vtables};
 
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
@@ -35,6 +35,9 @@ extern "C" fn in_parent() {
 
 extern "C" fn in_child() {
     in_parent();
+    if crash::is_watching() {
+        crash::uninstall();
+    }
     if session::detach() {
         IS_CHILD.store(true, Ordering::Relaxed);
     }

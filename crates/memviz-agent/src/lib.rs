@@ -14,14 +14,17 @@
 //! ```
 
 pub mod bench;
+pub mod crash;
 mod driver;
 pub mod dump;
 pub mod error;
 pub mod fork;
+mod gap;
 mod hooks;
 pub mod linux;
 mod lock;
 pub mod mlx;
+mod names;
 mod native;
 mod objects;
 pub mod oom;
@@ -31,12 +34,16 @@ pub mod places;
 pub mod plan;
 pub mod probe;
 pub mod python;
+mod queue;
 pub mod recorder;
 mod ring;
 pub mod self_test;
 pub mod session;
 mod stamp;
 mod state;
+mod store;
+pub mod stream;
 mod table;
 mod vtables;
+pub mod wake;
 mod whats;

@@ -51,6 +51,22 @@ impl<T> Lock<T> {
         Guard { lock: self }
     }
 
+    /// The lock, if nobody holds it.
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        let taken = self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok().then_some(Guard { lock: self })
+    }
+
+    /// The value, though another thread holds the lock.
+    ///
+    /// # Safety
+    /// That thread does not use the value, nor lets go of the lock, as long as the reference lives.
+    #[expect(clippy::mut_from_ref, reason = "as `UnsafeCell::get`")]
+    pub unsafe fn value_of_sleeping_holder(&self) -> &mut T {
+        // SAFETY: by contract.
+        unsafe { &mut *self.value.get() }
+    }
+
     /// Locks without access to the value, for `fork` handlers.
     #[inline]
     pub fn raw_lock(&self) {

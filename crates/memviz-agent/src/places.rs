@@ -168,7 +168,7 @@ mod tests {
     fn checked(mut recorder: Recorder, totals: Totals) -> Trace {
         recorder.checkpoint(CheckpointKind::Stop, 0, totals, None);
         let mut builder = TraceBuilder::default();
-        builder.trace.events = recorder.ring().to_vec();
+        builder.trace.events = recorder.store().to_vec();
         builder.trace.counts = recorder.counts();
         builder.trace.checkpoints = recorder.notes().1.to_vec();
         builder.end = Some(recorder.buffers_unsorted().collect());

@@ -5,17 +5,19 @@
 //! cached, and `recorded + dropped + filtered == seen`.
 
 use memviz_trace::{
-    Action, Checkpoint, CheckpointKind, Context, Counts, Device, DeviceMemory, Event, Mark, MarkKind, NO_STREAM,
-    StackId, StringId, Strings, Tally, ThreadId, Totals, WhatId,
+    Action, Buffer, Checkpoint, CheckpointKind, Context, Counts, Device, DeviceMemory, Event, Mark, MarkKind,
+    NO_STREAM, StackId, StringId, Strings, Tally, ThreadId, Totals, WhatId,
 };
 
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
+use crate::gap::{self, Gap};
 use crate::options::Options;
 use crate::places::Places;
-use crate::ring::Ring;
+use crate::store::Store;
 use crate::table::{BufferTable, Entry};
-use crate::whats::WhatTable;
+use crate::whats::{WhatKey, WhatTable};
 
 /// Highest value of a sum.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,13 +76,64 @@ pub struct Failure {
     pub totals: Totals,
 }
 
+/// How much of the tables was handed out.
+#[derive(Debug, Default)]
+pub struct Known {
+    strings: usize,
+    whats: usize,
+}
+
+/// A primitive, shape and dtype with the recorder's ids.
+#[derive(Clone, Debug)]
+pub struct RawWhat {
+    /// Name of the primitive.
+    pub primitive: StringId,
+    /// MLX's code, or none.
+    pub dtype: u8,
+    /// Not the primitive's output.
+    pub is_temporary: bool,
+    /// Elements along each axis.
+    pub shape: Box<[i32]>,
+}
+
+impl From<WhatKey<'_>> for RawWhat {
+    fn from(key: WhatKey<'_>) -> RawWhat {
+        let WhatKey { primitive, dtype, is_temporary, shape } = key;
+        RawWhat { primitive, dtype, is_temporary, shape: shape.into() }
+    }
+}
+
+/// What a recorder hands out to a writer; ids are the recorder's.
+#[derive(Debug, Default)]
+pub struct Drained {
+    /// Events, oldest first.
+    pub chunks: VecDeque<Vec<Event>>,
+    /// What became of all events up to the last one.
+    pub counts: Counts,
+    /// Events handed out before, by number, as they are known now.
+    pub amended: Vec<(u64, Event)>,
+    /// Since the last time.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Since the last time.
+    pub marks: Vec<Mark>,
+    /// All threads, if any changed.
+    pub threads: Option<Vec<ThreadNote>>,
+    /// New strings, in order of id.
+    pub strings: Vec<String>,
+    /// New triples, in order of id.
+    pub whats: Vec<RawWhat>,
+}
+
 /// The recorder's state.
 #[derive(Debug)]
 pub struct Recorder {
     options: Options,
-    ring: Ring,
+    store: Store,
     table: BufferTable,
     totals: Totals,
+    totals_at_start: Totals,
+    /// Streamed: buffers that were known then.
+    at_start: Vec<Buffer>,
     /// Net change of active and cached bytes by filtered events since the last record.
     unwritten: (i64, i64),
     seen: Tally,
@@ -94,10 +147,17 @@ pub struct Recorder {
     marks: Vec<Mark>,
     checkpoints: Vec<Checkpoint>,
     threads: Vec<ThreadNote>,
+    /// A thread was entered or renamed since threads were taken.
+    has_new_threads: bool,
     /// Failed allocations that no one was told of yet, the newest 64.
     failures: Vec<Failure>,
     /// Level `arrays`: the line that built each array, by id.
     arrays: Vec<StackId>,
+    /// Streamed, while the queue is full: what happens to buffers meanwhile.
+    gap: Gap,
+    dropped_others: u64,
+    /// Streamed: events that were taken before their owner was known, as they are known now.
+    amended: Vec<(u64, Event)>,
     /// Where handles are not addresses: empty on CPU.
     pub(crate) places: Places,
     /// Names that never move, by address.
@@ -112,10 +172,12 @@ impl Recorder {
     /// A recorder for a process in which MLX counts `totals` and `cached` lists the buffers of its cache that are known.
     pub fn new(options: Options, totals: Totals, cached: &[Cached]) -> Recorder {
         let mut recorder = Recorder {
-            ring: Ring::new(options.max_entries),
+            store: Store::new(&options),
             options,
             table: BufferTable::new(),
             totals,
+            totals_at_start: totals,
+            at_start: Vec::new(),
             unwritten: (0, 0),
             seen: Tally::default(),
             filtered: Tally::default(),
@@ -128,8 +190,12 @@ impl Recorder {
             marks: Vec::new(),
             checkpoints: Vec::new(),
             threads: Vec::new(),
+            has_new_threads: false,
             failures: Vec::new(),
             arrays: vec![StackId(0)],
+            gap: Gap::default(),
+            dropped_others: 0,
+            amended: Vec::new(),
             places: Places::default(),
             static_names: FxHashMap::default(),
             strings: Strings::default(),
@@ -141,6 +207,9 @@ impl Recorder {
                 recorder.place(handle, addr);
             }
             recorder.enter(Entry { alloc, alloc_index: u64::MAX, is_cached: true });
+        }
+        if recorder.options.is_streamed {
+            recorder.at_start = recorder.buffers_unsorted().collect();
         }
         recorder
     }
@@ -154,14 +223,11 @@ impl Recorder {
     /// A buffer at `event.addr` became active; the action is decided here: a reuse if the address is cached. Returns the
     /// number of the event, `u64::MAX` when it was not written.
     pub fn alloc(&mut self, mut event: Event) -> u64 {
+        self.note_gap(&event);
         let previous = self.table.get_mut(event.addr).map(|entry| entry.is_cached);
         event.action = if previous == Some(true) { Action::AllocReuse } else { Action::AllocNew };
         let cached_change = if event.action == Action::AllocReuse { -(event.size as i64) } else { 0 };
-        let mut written = event;
-        if !is_on_allocs(self.options.context) {
-            written.built = StackId(0);
-            written.triggered = StackId(0);
-        }
+        let written = written_alloc(event, self.options.context);
         let alloc_index = self.count(&event, written, event.size as i64, cached_change);
         self.enter(Entry { alloc: event, alloc_index, is_cached: false });
         alloc_index
@@ -181,13 +247,15 @@ impl Recorder {
             alloc.device = owner.device;
         }
         let alloc = *alloc;
-        if let Some(written) = self.ring.get_mut(entry.alloc_index) {
+        if let Some(written) = self.store.get_mut(alloc_index) {
             written.what = alloc.what;
             written.stream = alloc.stream;
             written.device = alloc.device;
             if is_on_allocs(self.options.context) {
                 written.built = alloc.built;
             }
+        } else if self.options.is_streamed && alloc_index != u64::MAX && !self.store.is_full() {
+            self.amended.push((alloc_index, written_alloc(alloc, self.options.context)));
         }
     }
 
@@ -196,6 +264,7 @@ impl Recorder {
     pub fn free(&mut self, mut event: Event, is_recycled: bool) {
         event.action = if is_recycled { Action::FreeActiveToCache } else { Action::FreeActiveToOs };
         let cached_change = if is_recycled { event.size as i64 } else { 0 };
+        self.note_gap(&event);
         match self.table.get_mut(event.addr) {
             Some(entry) => {
                 entry.is_cached = is_recycled;
@@ -211,12 +280,7 @@ impl Recorder {
             }
             None => {}
         }
-        let mut written = event;
-        if self.options.context != Context::All {
-            written.built = StackId(0);
-            written.triggered = StackId(0);
-        }
-        self.count(&event, written, -(event.size as i64), cached_change);
+        self.count(&event, written_free(event, self.options.context), -(event.size as i64), cached_change);
     }
 
     /// The active buffer at `addr`, as the allocation that began its use.
@@ -236,14 +300,13 @@ impl Recorder {
             self.lost += 1;
             return;
         };
+        if self.store.is_full() && entry.alloc.size >= self.options.min_size {
+            self.gap.note(addr, gap::state_of(Some(&entry)));
+        }
         let size = entry.alloc.size;
         let mut event = Event { time_nanos, addr, size, flags, action: Action::FreeCacheToOs, ..Event::default() };
         describe(&mut event, &entry.alloc);
-        let mut written = event;
-        if self.options.context != Context::All {
-            written.built = StackId(0);
-        }
-        self.count(&event, written, 0, -(size as i64));
+        self.count(&event, written_free(event, self.options.context), 0, -(size as i64));
     }
 
     /// An allocation failed; MLX's active counter grew by `counted` all the same.
@@ -256,6 +319,9 @@ impl Recorder {
         }
         self.failures.push(Failure { device: event.device, requested, totals: self.totals });
         self.totals.active += counted;
+        if self.store.is_full() {
+            self.unwritten.0 += counted as i64;
+        }
         self.push(event);
     }
 
@@ -292,8 +358,39 @@ impl Recorder {
         index
     }
 
+    /// Streamed and the queue is full: keeps what the address was before this event. A buffer that was there before the
+    /// recording is not in the table; its free says what it was.
+    #[inline]
+    fn note_gap(&mut self, event: &Event) {
+        if !self.store.is_full() || event.size < self.options.min_size {
+            return;
+        }
+        let before = gap::state_of(self.table.get_mut(event.addr).as_deref());
+        let was_unknown = before.is_none() && event.action.is_free();
+        self.gap.note(event.addr, if was_unknown { Some((*event, false)) } else { before });
+    }
+
+    /// There is room again: what happened meanwhile is written in short.
+    fn close_gap(&mut self) {
+        if self.gap.is_empty() {
+            return;
+        }
+        let min_size = self.options.min_size;
+        let (gap, table) = (&mut self.gap, &mut self.table);
+        let events = gap
+            .close(|addr| gap::state_of(table.get_mut(addr).filter(|entry| entry.alloc.size >= min_size).as_deref()));
+        self.write_unwritten(self.last_nanos);
+        for event in events {
+            let written = match event.action.is_alloc() {
+                true => written_alloc(event, self.options.context),
+                false => written_free(event, self.options.context),
+            };
+            self.push_raw(Event { time_nanos: self.last_nanos, ..written });
+        }
+    }
+
     fn raise_peaks(&mut self, time_nanos: u64) {
-        let index = self.ring.next_index();
+        let index = self.store.next_index();
         for (peak, bytes) in [
             (&mut self.peak_active, self.totals.active),
             (&mut self.peak_reserved, self.totals.active.wrapping_add(self.totals.cached)),
@@ -305,6 +402,10 @@ impl Recorder {
     }
 
     fn push(&mut self, mut event: Event) -> u64 {
+        if self.store.is_full() {
+            self.dropped_others += u64::from(!event.action.is_buffer());
+            return u64::MAX;
+        }
         self.write_unwritten(event.time_nanos);
         event.time_nanos = self.forward(event.time_nanos);
         self.push_raw(event)
@@ -319,7 +420,7 @@ impl Recorder {
     }
 
     fn push_raw(&mut self, event: Event) -> u64 {
-        match self.ring.push(event) {
+        match self.store.push(event) {
             Some(index) => index,
             None => {
                 self.lost += 1;
@@ -342,9 +443,14 @@ impl Recorder {
         mlx: Totals,
         device: Option<DeviceMemory>,
     ) -> Checkpoint {
-        self.write_unwritten(time_nanos);
+        if kind == CheckpointKind::Stop {
+            self.close_gap();
+        }
+        if !self.store.is_full() {
+            self.write_unwritten(time_nanos);
+        }
         let point = Checkpoint {
-            index: self.ring.next_index(),
+            index: self.store.next_index(),
             time_nanos: self.forward(time_nanos),
             kind,
             active: self.totals.active,
@@ -353,7 +459,10 @@ impl Recorder {
             mlx_cached: mlx.cached,
             device,
         };
-        self.checkpoints.push(point);
+        // While the queue is full the sums may not be those of the events written.
+        if self.gap.is_empty() && self.unwritten == (0, 0) {
+            self.checkpoints.push(point);
+        }
         point
     }
 
@@ -366,16 +475,20 @@ impl Recorder {
 
     /// Sets a mark at the present moment.
     pub fn mark(&mut self, time_nanos: u64, thread: ThreadId, kind: MarkKind) {
+        if self.store.is_full() && self.marks.len() >= MAX_WAITING_MARKS {
+            self.dropped_others += 1;
+            return;
+        }
         if self.marks.len() == self.marks.capacity() && self.marks.len() >= 1 << 16 {
             self.forget_old_marks();
         }
         let time_nanos = self.forward(time_nanos);
-        self.marks.push(Mark { index: self.ring.next_index(), time_nanos, thread, kind });
+        self.marks.push(Mark { index: self.store.next_index(), time_nanos, thread, kind });
     }
 
     /// Drops the marks before the oldest event, but for annotations that are still open there.
     fn forget_old_marks(&mut self) {
-        let first = self.ring.first_index();
+        let first = self.store.first_index();
         let old = self.marks.partition_point(|mark| mark.index < first);
         let mut open: Vec<usize> = Vec::new();
         for (position, mark) in self.marks[..old].iter().enumerate() {
@@ -397,6 +510,7 @@ impl Recorder {
     pub fn add_thread(&mut self, native_id: u64, name: &str) -> ThreadId {
         let name = self.strings.intern(name);
         self.threads.push(ThreadNote { native_id, name });
+        self.has_new_threads = true;
         // Thread 0 is "not known"; a program with more than 65,534 threads shares the last id.
         ThreadId(self.threads.len().min(usize::from(u16::MAX)) as u16)
     }
@@ -406,6 +520,7 @@ impl Recorder {
         let name = self.strings.intern(name);
         if let Some(note) = thread.index().checked_sub(1).and_then(|at| self.threads.get_mut(at)) {
             note.name = name;
+            self.has_new_threads = true;
         }
     }
 
@@ -424,10 +539,10 @@ impl Recorder {
     pub fn counts(&self) -> Counts {
         Counts {
             seen: self.seen,
-            dropped: self.ring.dropped(),
+            dropped: self.store.dropped(self.seen, self.filtered),
             filtered: self.filtered,
             lost: self.lost,
-            dropped_others: self.ring.dropped_others(),
+            dropped_others: self.store.dropped_others() + self.dropped_others,
         }
     }
 
@@ -451,9 +566,54 @@ impl Recorder {
         &self.options
     }
 
-    /// The ring.
-    pub fn ring(&self) -> &Ring {
-        &self.ring
+    /// MLX's counters when it was made.
+    pub fn totals_at_start(&self) -> Totals {
+        self.totals_at_start
+    }
+
+    /// Streamed: the buffers that were known when it was made, all cached.
+    pub fn buffers_at_start(&self) -> &[Buffer] {
+        &self.at_start
+    }
+
+    /// Streamed: hands out what came since the last time; `known` says how much of the tables that was.
+    pub fn drain(&mut self, known: &mut Known) -> Drained {
+        let Store::Queue(queue) = &mut self.store else { return Drained::default() };
+        let chunks = queue.take();
+        let drained = Drained {
+            chunks,
+            counts: self.counts(),
+            amended: std::mem::take(&mut self.amended),
+            checkpoints: std::mem::take(&mut self.checkpoints),
+            marks: std::mem::take(&mut self.marks),
+            threads: std::mem::take(&mut self.has_new_threads).then(|| self.threads.clone()),
+            strings: (known.strings..self.strings.len())
+                .map(|at| self.strings.get(StringId(at as u32)).to_owned())
+                .collect(),
+            whats: self.whats.iter().skip(known.whats).map(RawWhat::from).collect(),
+        };
+        known.strings = self.strings.len();
+        known.whats += drained.whats.len();
+        self.close_gap();
+        drained
+    }
+
+    /// Gives chunks back that `drain` handed out.
+    pub fn give_back(&mut self, chunks: Vec<Vec<Event>>) {
+        if let Store::Queue(queue) = &mut self.store {
+            chunks.into_iter().for_each(|chunk| queue.give_back(chunk));
+        }
+    }
+
+    /// Context `state`, at the end: the table knows the stacks of the buffers that exist, their events do not.
+    pub fn amend_active(&mut self) {
+        let active = self.table.entries_unsorted().filter(|entry| !entry.is_cached && entry.alloc_index != u64::MAX);
+        self.amended.extend(active.map(|entry| (entry.alloc_index, entry.alloc)));
+    }
+
+    /// Events that are kept.
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Marks, checkpoints and threads so far.
@@ -462,14 +622,15 @@ impl Recorder {
     }
 
     /// Buffers that exist, those below the minimum size left out, in no order.
-    pub fn buffers_unsorted(&self) -> impl Iterator<Item = memviz_trace::Buffer> + '_ {
+    pub fn buffers_unsorted(&self) -> impl Iterator<Item = Buffer> + '_ {
         let min_size = self.options.min_size;
         self.table.entries_unsorted().map(Entry::buffer).filter(move |buffer| buffer.size >= min_size)
     }
 
     /// Bytes that the recorder itself holds.
     pub fn memory_bytes(&self) -> usize {
-        self.ring.memory_bytes() + self.table.memory_bytes() + self.whats.memory_bytes() + self.places.memory_bytes()
+        let events = self.store.memory_bytes();
+        events + self.table.memory_bytes() + self.whats.memory_bytes() + self.places.memory_bytes()
     }
 }
 
@@ -483,7 +644,30 @@ fn describe(event: &mut Event, alloc: &Event) {
     event.flags |= alloc.flags & !Event::MOVED;
 }
 
+/// Marks that wait for a writer that does not come.
+const MAX_WAITING_MARKS: usize = 1 << 16;
+
 /// Do allocations carry stacks when they are written?
 fn is_on_allocs(context: Context) -> bool {
     matches!(context, Context::All | Context::Alloc)
+}
+
+/// An allocation as it is written.
+#[inline]
+fn written_alloc(mut event: Event, context: Context) -> Event {
+    if !is_on_allocs(context) {
+        event.built = StackId(0);
+        event.triggered = StackId(0);
+    }
+    event
+}
+
+/// A free or an eviction as it is written.
+#[inline]
+fn written_free(mut event: Event, context: Context) -> Event {
+    if context != Context::All {
+        event.built = StackId(0);
+        event.triggered = StackId(0);
+    }
+    event
 }

@@ -105,7 +105,7 @@ impl SelfTest {
 
     /// The newest event of `addr`, which must be `action` of 0 bytes.
     fn last_event(&self, step: &'static str, addr: u64, action: Action) -> Result<Event, AttachError> {
-        let events = session::with_recorder(|recorder| recorder.ring().to_vec())?;
+        let events = session::with_recorder(|recorder| recorder.store().to_vec())?;
         let Some(event) = events.into_iter().rev().find(|event| event.addr == addr && event.action.is_buffer()) else {
             return Err(self.failed(step, format!("no event for the buffer at {addr:#x}")));
         };

@@ -3,11 +3,14 @@
 //! Everything here is a static that is never dropped: hooks may run on any thread, during thread exit and after Python is
 //! gone. The thread-local part is `const`-initialised and has no destructor, for the same reason.
 
+#![expect(unsafe_code, reason = "the recorder of a thread that crashed")]
+
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use memviz_trace::{StackId, ThreadId};
 
+use crate::crash;
 use crate::linux;
 use crate::lock::{Guard, Lock};
 use crate::native;
@@ -86,6 +89,39 @@ pub fn now() -> u64 {
 #[inline]
 pub fn recorder() -> Guard<'static, Option<Recorder>> {
     RECORDER.lock()
+}
+
+/// The recorder's lock for the writer; `None` when the program is ending, because the holder may never give it back.
+pub fn recorder_unless_ending() -> Option<Guard<'static, Option<Recorder>>> {
+    loop {
+        for _ in 0..100 {
+            if let Some(guard) = RECORDER.try_lock() {
+                return Some(guard);
+            }
+            std::hint::spin_loop();
+        }
+        if crash::ended().is_some() {
+            return None;
+        }
+        std::thread::sleep(std::time::Duration::from_micros(20));
+    }
+}
+
+/// Runs `run` on the recorder on the way down, when the thread that holds its lock may have crashed; `None` when the lock
+/// cannot be had in time.
+pub fn with_recorder_at_the_end<R>(run: impl FnOnce(&mut Option<Recorder>) -> R) -> Option<R> {
+    if crash::holder_sleeps() {
+        // SAFETY: the holder sleeps in the handler of its crash, inside MLX's function and so outside our code, until the
+        // writer, which calls this, is done; or it gives up, and what it does then ends the process.
+        return Some(run(unsafe { RECORDER.value_of_sleeping_holder() }));
+    }
+    for _ in 0..1000 {
+        if let Some(mut guard) = RECORDER.try_lock() {
+            return Some(run(&mut guard));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    None
 }
 
 /// Locks everything before a fork.

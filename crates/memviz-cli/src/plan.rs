@@ -43,7 +43,7 @@ pub struct RunPlan {
     pub what: Program,
     /// Its arguments, untouched.
     pub args: Vec<OsString>,
-    /// Where the recording goes; `None` is `memviz-<script stem>-<pid>.pickle` in the current folder.
+    /// Where the recording goes; `None` is `memviz-<script stem>-<pid>.memviz` in the current folder.
     pub output: Option<PathBuf>,
     /// Capacity of the ring, 0 for no limit.
     pub max_entries: u64,

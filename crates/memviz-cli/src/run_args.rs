@@ -24,7 +24,7 @@ Exit code: the program's own. Everything after SCRIPT, MODULE or CODE belongs to
 
 Examples:
   memviz run train.py --epochs 1
-  memviz run -o gen.pickle -m mlx_lm generate --model mlx-community/Qwen3-0.6B-4bit
+  memviz run -o gen.memviz -m mlx_lm generate --model mlx-community/Qwen3-0.6B-4bit
   memviz run --min-size 1MiB --max-entries 0 train.py";
 
 /// Flags before the program. `m` and `c` are here for the help: [`split`] takes them out before clap looks.
@@ -37,10 +37,10 @@ pub(crate) struct RunArgs {
     /// Run a text, as python -c does
     #[arg(short, value_name = "CODE")]
     c: Option<String>,
-    /// Write the recording there [default: memviz-<script>-<pid>.pickle]
+    /// Write the recording there [default: memviz-<script>-<pid>.memviz]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Keep the last N events, 0 for all
+    /// Keep the last N events, 0 for all; in a .memviz file, which keeps all: how many may wait for the disk
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = count_from_text)]
     max_entries: u64,
     /// Do not keep events of smaller buffers, only their sums (4096, 4KiB, 1MB)

@@ -9,9 +9,11 @@ mod command;
 mod errors;
 mod events;
 mod oom;
+mod outlet;
 mod recording;
 mod reports;
 mod self_test;
+mod stream;
 mod trace;
 
 #[pymodule(gil_used = false)]
@@ -28,8 +30,8 @@ mod _native {
     use super::oom::set_oom_callback;
     #[pymodule_export]
     use super::recording::{
-        Stopped, annotate_begin, annotate_end, checkpoint, hooked_slots, is_recording, layout, probe, snapshot_marker,
-        start, stats, step, stop, take_failures, trace,
+        Stopped, annotate_begin, annotate_end, checkpoint, flush_stream, hooked_slots, is_recording, layout, probe,
+        snapshot_marker, start, stats, step, stop, stop_stream, stream_to, take_failures, trace,
     };
     #[pymodule_export]
     use super::reports::{ask, load};

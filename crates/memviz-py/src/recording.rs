@@ -3,13 +3,14 @@
 use memviz_agent::options::Options;
 use memviz_agent::recorder::{PeakNote, Recorder};
 use memviz_agent::session;
-use memviz_trace::{Action, CheckpointKind, Context, Header, Level};
+use memviz_trace::{Action, CheckpointKind, Context, EndingKind, Header, Level};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::path::PathBuf;
 
-use crate::errors;
 use crate::trace::Trace;
+use crate::{errors, stream};
 
 /// What the loaded MLX looks like, as a dict; raises `AttachError` if it cannot be recorded.
 #[pyfunction]
@@ -52,7 +53,8 @@ fn choice<T: Copy>(option: &str, value: &str, choices: &[T], name: fn(T) -> &'st
 
 /// Starts recording.
 #[pyfunction]
-#[pyo3(signature = (version, *, max_entries, min_size, context, level, depth, native))]
+#[pyo3(signature = (version, *, max_entries, min_size, context, level, depth, native, is_streamed))]
+#[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
 pub fn start(
     version: &str,
     max_entries: u64,
@@ -61,11 +63,13 @@ pub fn start(
     level: &str,
     depth: u32,
     native: bool,
+    is_streamed: bool,
 ) -> PyResult<()> {
     let context = choice("context", context, &Context::ALL, Context::name)?;
     let level = choice("level", level, &Level::ALL, Level::name)?;
     let probe = session::probe(version).map_err(errors::attach)?;
-    session::start(probe, Options { max_entries, min_size, context, level, depth, native }).map_err(errors::attach)
+    session::start(probe, Options { max_entries, is_streamed, min_size, context, level, depth, native })
+        .map_err(errors::attach)
 }
 
 /// Is a recording running?
@@ -106,6 +110,37 @@ pub fn stop() -> PyResult<Stopped> {
     Ok(Stopped { recorder: session::stop().map_err(errors::attach)? })
 }
 
+/// Writes the recording that runs, which was started with `is_streamed`, to a file from now on.
+#[pyfunction]
+pub fn stream_to(path: PathBuf, header: &Bound<'_, PyDict>) -> PyResult<()> {
+    let options = session::with_recorder(|recorder| *recorder.options()).map_err(errors::attach)?;
+    let (header, own_folder) = header_from(header, &options)?;
+    stream::begin(&path, &header, &own_folder).map_err(|error| errors::format(error, &path))
+}
+
+/// Stops a streamed recording and ends its file: (recording, why the file refused bytes or None, events that are not in it).
+/// `kind` names an `EndingKind`; `frames` are (file, function, line), outermost first.
+#[pyfunction]
+pub fn stop_stream(
+    py: Python<'_>,
+    kind: &str,
+    detail: String,
+    frames: Vec<(String, String, u32)>,
+) -> PyResult<(Stopped, Option<String>, u64)> {
+    let kind = choice("kind", kind, &EndingKind::ALL, EndingKind::name)?;
+    let mut recorder = session::stop().map_err(errors::attach)?;
+    let outcome = stream::finish(py, &mut recorder, stream::Last { kind, detail, frames }).unwrap_or_default();
+    Ok((Stopped { recorder }, outcome.trouble, outcome.missing_events))
+}
+
+/// Waits until all that happened so far is in the file.
+#[pyfunction]
+pub fn flush_stream(py: Python<'_>) -> PyResult<()> {
+    session::checkpoint(CheckpointKind::Stop).map_err(errors::attach)?;
+    stream::flush(py);
+    Ok(())
+}
+
 /// The trace of the recording that runs.
 #[pyfunction]
 pub fn trace(py: Python<'_>, header: &Bound<'_, PyDict>) -> PyResult<Trace> {
@@ -122,6 +157,15 @@ fn trace_of(
     header: &Bound<'_, PyDict>,
     options: &Options,
 ) -> PyResult<Trace> {
+    let (header, own_folder) = header_from(header, options)?;
+    #[expect(unsafe_code, reason = "the contract of memviz-agent")]
+    // SAFETY: `_py` proves that the GIL is held.
+    let trace = unsafe { copied.into_trace(header, &own_folder) };
+    Ok(Trace::new(trace))
+}
+
+/// The header as the package fills it in, and the package's folder.
+fn header_from(header: &Bound<'_, PyDict>, options: &Options) -> PyResult<(Header, String)> {
     let text =
         |key: &str| -> PyResult<String> { header.get_item(key)?.map_or(Ok(String::new()), |item| item.extract()) };
     let own_folder = text("own_folder")?;
@@ -141,12 +185,10 @@ fn trace_of(
         min_size: options.min_size,
         depth: options.depth,
         notes,
+        rank: header.get_item("rank")?.map_or(Ok(None), |item| item.extract())?,
         ..Header::default()
     };
-    #[expect(unsafe_code, reason = "the contract of memviz-agent")]
-    // SAFETY: `_py` proves that the GIL is held.
-    let trace = unsafe { copied.into_trace(header, &own_folder) };
-    Ok(Trace::new(trace))
+    Ok((header, own_folder))
 }
 
 /// Compares with MLX's counters: (active, cached, mlx_active, mlx_cached) in bytes.

@@ -62,6 +62,23 @@ impl Trace {
         self.inner.counts.dropped.events
     }
 
+    /// How the recording ended: (kind, detail, (file, function, line) of the innermost frame or None).
+    #[getter]
+    fn ending(&self) -> (&'static str, String, Option<(String, String, u32)>) {
+        let (ending, strings) = (&self.inner.header.ending, &self.inner.strings);
+        let frame = self.inner.stacks.innermost(ending.stack).map(|id| self.inner.stacks.frame(id));
+        let place = |frame: memviz_trace::Frame| {
+            (strings.get(frame.file).to_owned(), strings.get(frame.function).to_owned(), frame.line)
+        };
+        (ending.kind.name(), ending.detail.clone(), frame.map(place))
+    }
+
+    /// Position among the processes of a distributed run.
+    #[getter]
+    fn rank(&self) -> Option<u32> {
+        self.inner.header.rank
+    }
+
     /// What used the memory at the peak, for a terminal of `width` columns; `written` lists the files written.
     #[pyo3(signature = (*, width, color, written = Vec::new()))]
     fn summary_text(&self, py: Python<'_>, width: usize, color: bool, written: Vec<PathBuf>) -> String {

@@ -19,7 +19,7 @@ def _at_depth(depth: int, work):
     return work() if depth <= 1 else _at_depth(depth - 1, work)
 
 
-def _program(ops: int, with_eval: bool):
+def program(ops: int, with_eval: bool):
     x = mx.ones((8,))
     mx.eval(x)
 
@@ -39,7 +39,7 @@ def run(options: measure.Options):
     with mx.stream(getattr(mx, options.device)):
         for with_eval, clock in ((False, time.thread_time_ns), (True, time.process_time_ns)):
             what = "build and eval" if with_eval else "build"
-            pairs = measure.pairs(f"small_ops: {what}", _program(ops, with_eval), options.rounds, pieces, clock)
+            pairs = measure.pairs(f"small_ops: {what}", program(ops, with_eval), options.rounds, pieces, clock)
             judged = pairs.wall if with_eval else pairs
             yield measure.result("small_ops", f"{what}, off, per op", [off / ops for off in judged.off], "ns")
             yield measure.result("small_ops", f"{what}, on/off", judged.ratios, "×", target=1.08)

@@ -4,6 +4,7 @@
 use memviz_trace::{Event, StackId};
 
 use super::{array, contained_with};
+use crate::crash::{self, Inside};
 use crate::objects;
 use crate::originals::{self, Ptr};
 use crate::recorder::Recorder;
@@ -49,8 +50,10 @@ pub unsafe extern "C-unwind" fn malloc(allocator: Ptr, size: usize) -> Ptr {
     let time_nanos = state::now();
     let mut guard = state::recorder();
     let mut attempt = Attempt { recorder: guard.as_mut(), time_nanos, requested: size };
+    let inside = inside(size);
     // SAFETY: passes the caller's arguments on. If it throws, `attempt` records the failure and the lock is released.
     let buffer = unsafe { (originals.malloc)(allocator, size) };
+    drop(inside);
     if buffer.is_null() && size > 0 {
         return buffer;
     }
@@ -62,6 +65,12 @@ pub unsafe extern "C-unwind" fn malloc(allocator: Ptr, size: usize) -> Ptr {
         });
     }
     buffer
+}
+
+/// Notes, where somebody wants to know after a crash, that this thread is inside MLX's allocator.
+#[inline]
+fn inside(size: usize) -> Option<Inside> {
+    crash::is_watching().then(|| Inside::enter(size, state::with_notes(|notes| notes.evaluated.get())))
 }
 
 #[inline]
@@ -134,9 +143,11 @@ pub unsafe extern "C-unwind" fn free(allocator: Ptr, buffer: Ptr) {
         // SAFETY: the buffer is alive until the call below.
         let size = unsafe { (originals.size)(allocator, buffer) } as u64;
         let freeing = Freeing::begin(notes, buffer as u64);
+        let inside = inside(0);
         // SAFETY: passes the caller's arguments on. If it throws (CUDA up to 0.32.2), the notes are reset and the lock
         // released.
         unsafe { (originals.free)(allocator, buffer) };
+        drop(inside);
         let is_recycled = freeing.end();
         if let Some(recorder) = guard.as_mut() {
             contained_with(recorder, |recorder| {

@@ -166,6 +166,20 @@ pub fn futex_wait(word: &AtomicU32, value: u32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, no_timeout) };
 }
 
+/// Sleeps while `word` holds `value`, for `limit` at most; may wake early. Callable in a signal handler.
+pub fn futex_wait_for(word: &AtomicU32, value: u32, limit: std::time::Duration) {
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let limit = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+    // SAFETY: the word and the time live through the call; the kernel only reads them.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, &raw const limit) };
+}
+
+/// Wakes every thread that sleeps on `word`.
+pub fn futex_wake_all(word: &AtomicU32) {
+    // SAFETY: the kernel uses the address as a key only.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX) };
+}
+
 /// Wakes one thread that sleeps on `word`.
 #[cold]
 pub fn futex_wake_one(word: &AtomicU32) {
@@ -267,4 +281,66 @@ pub fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern 
     // SAFETY: the functions live as long as the process. A failure (no memory) leaves forked children attached, which
     // is harmless until they allocate on MLX.
     unsafe { pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+}
+
+/// This thread, as a number that differs from that of every other live thread. Callable in a signal handler.
+#[inline]
+pub fn this_thread() -> usize {
+    // SAFETY: reads a register.
+    unsafe { libc::pthread_self() as usize }
+}
+
+/// `errno` of this thread.
+pub fn errno() -> c_int {
+    // SAFETY: the place is this thread's own.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets `errno` of this thread.
+pub fn set_errno(errno: c_int) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Sends a signal to this thread.
+pub fn send_to_this_thread(signal: c_int) {
+    // SAFETY: plain numbers.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };
+}
+
+/// Gives this thread a stack for signal handlers, if it has none; it is kept for ever.
+pub fn ensure_signal_stack() {
+    const SIZE: usize = 64 * 1024;
+    // SAFETY: all zeros is a valid `stack_t`, which the call fills.
+    let mut stack: libc::stack_t = unsafe { std::mem::zeroed() };
+    // SAFETY: as above.
+    unsafe { libc::sigaltstack(std::ptr::null(), &mut stack) };
+    if stack.ss_flags & libc::SS_DISABLE == 0 {
+        return;
+    }
+    let memory: &'static mut [u8] = Box::leak(vec![0; SIZE].into_boxed_slice());
+    let stack = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: SIZE };
+    // SAFETY: the memory lives for ever and nobody else uses it.
+    unsafe { libc::sigaltstack(&stack, std::ptr::null_mut()) };
+}
+
+/// Blocks every signal on this thread but those that a fault raises; returns what was blocked before. A thread that is made
+/// now inherits it, so signals of the program go to the program's threads.
+pub fn block_signals() -> libc::sigset_t {
+    // SAFETY: all zeros is a valid set; the calls fill and read it.
+    unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        for fault in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT] {
+            libc::sigdelset(&mut all, fault);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        before
+    }
+}
+
+/// Undoes `block_signals`.
+pub fn unblock_signals(before: &libc::sigset_t) {
+    // SAFETY: a set that the system gave.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
 }
