@@ -1,7 +1,7 @@
 //! Answers about a recorded MLX run: pure functions of a [`memviz_trace::Trace`].
 //!
 //! [`find_peaks`] says when memory was highest, [`live_at`] what was active then, [`top_lines`] which lines of the program
-//! it belongs to, and [`Summary`] puts these together for the end of a run. [`UserLines`] decides which frame of a stack is
+//! it belongs to, [`stack_totals`] which call stacks, and [`Summary`] puts these together for the end of a run. [`UserLines`] decides which frame of a stack is
 //! "the line" that a user wants to read.
 //!
 //! A trace that contradicts itself is still answered: events that cannot be true are skipped and counted, and the summary
@@ -32,6 +32,8 @@ mod leaks;
 mod lines;
 mod loops;
 mod next;
+mod flame;
+mod moment;
 mod peak;
 pub mod size;
 mod summary;
@@ -48,6 +50,8 @@ pub use leaks::{LEAKS_SCHEMA, LeakLine, Leaks};
 pub use lines::{FrameClass, UserLines};
 pub use loops::Every;
 pub use next::{Suggestion, suggest};
+pub use flame::{FlameOf, StackTotal, stack_totals};
+pub use moment::When;
 pub use peak::{LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, live_at, top_lines};
 pub use summary::{ActionTotal, Checked, DeviceView, EventCounts, Moves, Rest, SUMMARY_SCHEMA, Summary, Written};
 pub use tree::TreeRow;

@@ -271,7 +271,7 @@ impl<'a> LineKeys<'a> {
     }
 }
 
-fn is_from_start(trace: &Trace, buffer: &Buffer) -> bool {
+pub(crate) fn is_from_start(trace: &Trace, buffer: &Buffer) -> bool {
     let found = trace.start.binary_search_by_key(&buffer.addr, |start| start.addr);
     found.is_ok_and(|at| Buffer { is_cached: buffer.is_cached, ..trace.start[at] } == *buffer)
 }

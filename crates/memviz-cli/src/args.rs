@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::growth::GrowthArgs;
 use crate::leaks::LeaksArgs;
 use crate::peak::PeakArgs;
+use crate::flamegraph::FlamegraphArgs;
 use crate::plan::DoctorPlan;
 use crate::report::ReportArgs;
 use crate::run_args::RunArgs;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Growth(GrowthArgs),
     /// Say what is alive at the end and was not at the start
     Leaks(LeaksArgs),
+    /// Draw memory by call stack: SVG, collapsed stacks, speedscope
+    Flamegraph(FlamegraphArgs),
 }
 
 const DOCTOR_EXAMPLES: &str = "\

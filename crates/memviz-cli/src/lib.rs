@@ -23,6 +23,8 @@ mod growth;
 mod input;
 mod leaks;
 mod peak;
+mod flamegraph;
+mod output;
 mod plan;
 mod render;
 mod report;
