@@ -8,6 +8,7 @@ use crate::growth::GrowthArgs;
 use crate::leaks::LeaksArgs;
 use crate::peak::PeakArgs;
 use crate::flamegraph::FlamegraphArgs;
+use crate::merge::MergeArgs;
 use crate::plan::DoctorPlan;
 use crate::report::ReportArgs;
 use crate::run_args::RunArgs;
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Leaks(LeaksArgs),
     /// Draw memory by call stack: SVG, collapsed stacks, speedscope
     Flamegraph(FlamegraphArgs),
+    /// Put the processes of an mlx.launch run into one recording
+    Merge(MergeArgs),
 }
 
 const DOCTOR_EXAMPLES: &str = "\

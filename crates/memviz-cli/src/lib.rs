@@ -24,6 +24,7 @@ mod input;
 mod leaks;
 mod peak;
 mod flamegraph;
+mod merge;
 mod output;
 mod plan;
 mod render;
