@@ -87,6 +87,7 @@ impl Command {
             Command::Growth(args) => Some(Box::new(args)),
             Command::Leaks(args) => Some(Box::new(args)),
             Command::Flamegraph(args) => Some(Box::new(args)),
+            Command::Export(args) => Some(Box::new(args)),
             Command::Merge(args) => Some(Box::new(args)),
             Command::Run(_) | Command::Doctor(_) | Command::Check(_) => None,
         }

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::growth::GrowthArgs;
 use crate::leaks::LeaksArgs;
 use crate::peak::PeakArgs;
+use crate::export::ExportArgs;
 use crate::flamegraph::FlamegraphArgs;
 use crate::merge::MergeArgs;
 use crate::plan::DoctorPlan;
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Leaks(LeaksArgs),
     /// Draw memory by call stack: SVG, collapsed stacks, speedscope
     Flamegraph(FlamegraphArgs),
+    /// Write a recording for another tool: PyTorch's page, Parquet, Perfetto, pprof, speedscope, CSV, JSON
+    Export(ExportArgs),
     /// Put the processes of an mlx.launch run into one recording
     Merge(MergeArgs),
 }

@@ -16,7 +16,7 @@ use crate::size::text_from_bytes;
 const SCHEMA: u32 = 1;
 
 /// Fills a file.
-pub(crate) type Fill<'a> = &'a mut dyn FnMut(&mut dyn Write) -> anyhow::Result<()>;
+pub(crate) type Fill<'a> = &'a mut dyn FnMut(&mut (dyn Write + Send)) -> anyhow::Result<()>;
 
 /// Writes `path` through `fill`; nothing is left behind on an error.
 ///

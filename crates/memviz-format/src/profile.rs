@@ -83,17 +83,20 @@ impl Profile<'_> {
         named
     }
 
-    /// "forward (model.py:30)".
     pub(crate) fn frame_name(&self, id: FrameId) -> String {
-        let frame = self.trace.stacks.frame(id);
-        let path = self.trace.strings.get(frame.file);
-        let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
-        let function = self.trace.strings.get(frame.function);
-        match (function, file, frame.line) {
-            ("", "", _) => "?".to_owned(),
-            (function, "", _) => function.to_owned(),
-            (function, file, 0) => format!("{function} ({file})"),
-            (function, file, line) => format!("{function} ({file}:{line})"),
-        }
+        frame_name(self.trace, id)
+    }
+}
+
+/// "forward (model.py:30)".
+pub(crate) fn frame_name(trace: &Trace, id: FrameId) -> String {
+    let frame = trace.stacks.frame(id);
+    let path = trace.strings.get(frame.file);
+    let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    match (trace.strings.get(frame.function), file, frame.line) {
+        ("", "", _) => "?".to_owned(),
+        (function, "", _) => function.to_owned(),
+        (function, file, 0) => format!("{function} ({file})"),
+        (function, file, line) => format!("{function} ({file}:{line})"),
     }
 }
