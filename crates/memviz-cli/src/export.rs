@@ -1,11 +1,14 @@
 //! `memviz export FILE -o OUT`: a recording in the format of another tool.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::ValueEnum;
 use memviz_analyze::{UserLines, When, find_peaks};
-use memviz_format::{Lined, Measure, Table, collapsed, perfetto, pprof, speedscope, table, torch};
+use memviz_format::{
+    FormatError, Lined, Measure, Profile, Table, collapsed, perfetto, pprof, speedscope, table, torch,
+};
 use memviz_trace::{StackId, Trace};
 
 use crate::answer::{Question, Report};
@@ -130,37 +133,53 @@ impl ExportArgs {
         if format == ExportFormat::Parquet || format == ExportFormat::Csv {
             let lined = lined(traces);
             let file = |table: &Table| {
-                write_file(&beside(output, *table), &inputs, &mut |out| match format {
-                    ExportFormat::Parquet => Ok(table::parquet::write(&lined, *table, out)?),
-                    _ => Ok(table::csv::write(&lined, *table, out)?),
+                write_file(&beside(output, *table), &inputs, |out| match format {
+                    ExportFormat::Parquet => table::parquet::write(&lined, *table, out),
+                    _ => table::csv::write(&lined, *table, out),
                 })
             };
             return Table::ALL.iter().map(file).collect();
         }
-        let file = write_file(output, &inputs, &mut |out| match format {
-            ExportFormat::Torch => Ok(torch::write_all(traces, out).map(drop)?),
-            ExportFormat::Perfetto => Ok(perfetto::write(&lined(traces), out)?),
-            ExportFormat::Json => Ok(table::json::write(&lined(traces), out)?),
-            _ => traces.iter().try_for_each(|trace| write_profile(format, trace, out)),
+        if let [trace] = traces
+            && format.is_profile()
+        {
+            let profiles = Profiles::of(format, trace)?;
+            return Ok(vec![write_file(output, &inputs, |out| profiles.write(format, out))?]);
+        }
+        let file = write_file(output, &inputs, |out| match format {
+            ExportFormat::Torch => torch::write_all(traces, out).map(drop),
+            ExportFormat::Perfetto => perfetto::write(&lined(traces), out),
+            _ => table::json::write(&lined(traces), out),
         })?;
         Ok(vec![file])
     }
 }
 
-fn write_profile(format: ExportFormat, trace: &Trace, out: &mut dyn std::io::Write) -> anyhow::Result<()> {
-    let frames = if format == ExportFormat::Collapsed { Frames::User } else { Frames::All };
-    let live = profile(trace, Of::Live, When::Peak, frames)?;
-    let allocated = || profile(trace, Of::Allocated, When::Peak, frames);
-    match format {
-        ExportFormat::Pprof => pprof::write(&allocated()?, &live, out)?,
-        ExportFormat::Speedscope => {
-            let allocated = allocated()?;
-            let parts = [(&live, Measure::Bytes), (&live, Measure::Count), (&allocated, Measure::Bytes)];
-            speedscope::write(&command(trace), &parts, false, out)?;
-        }
-        _ => collapsed::write(&live, Measure::Bytes, false, out)?,
+/// What formats of profilers show of a recording.
+struct Profiles<'t> {
+    live: Profile<'t>,
+    allocated: Profile<'t>,
+}
+
+impl<'t> Profiles<'t> {
+    fn of(format: ExportFormat, trace: &'t Trace) -> anyhow::Result<Profiles<'t>> {
+        // Collapsed stacks are read as they are; the others have a page that folds frames.
+        let frames = if format == ExportFormat::Collapsed { Frames::User } else { Frames::All };
+        let of = |of| profile(trace, of, When::Peak, frames);
+        Ok(Profiles { live: of(Of::Live)?, allocated: of(Of::Allocated)? })
     }
-    Ok(())
+
+    fn write(&self, format: ExportFormat, out: &mut dyn Write) -> Result<(), FormatError> {
+        let Profiles { live, allocated } = self;
+        match format {
+            ExportFormat::Pprof => pprof::write(allocated, live, out),
+            ExportFormat::Speedscope => {
+                let parts = [(live, Measure::Bytes), (live, Measure::Count), (allocated, Measure::Bytes)];
+                speedscope::write(&command(live.trace), &parts, false, out)
+            }
+            _ => collapsed::write(live, Measure::Bytes, false, out),
+        }
+    }
 }
 
 /// What the analysis says about each trace: users' lines and the peak.

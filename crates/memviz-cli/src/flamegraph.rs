@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use memviz_analyze::{FlameOf, When, find_peaks, stack_totals};
-use memviz_format::{Measure, Profile, StackSum, collapsed, flamegraph, speedscope};
+use memviz_format::{FormatError, Measure, Profile, StackSum, collapsed, flamegraph, speedscope};
 use memviz_trace::Trace;
 
 use crate::answer::{Question, Report};
@@ -128,7 +128,7 @@ impl Question for FlamegraphArgs {
             let text = String::from_utf8(text)?;
             return Ok(Box::new(WrittenFiles::of_text(format.name(), content, text)));
         }
-        let written = write_file(&output, &self.files(), &mut |out| self.fill(&profile, format, out))?;
+        let written = write_file(&output, &self.files(), |out| self.fill(&profile, format, out))?;
         Ok(Box::new(WrittenFiles::new(format.name(), content, vec![written])))
     }
 }
@@ -144,16 +144,20 @@ impl FlamegraphArgs {
         })
     }
 
-    fn fill(&self, profile: &Profile<'_>, format: FlameFormat, out: &mut dyn std::io::Write) -> anyhow::Result<()> {
+    fn fill(
+        &self,
+        profile: &Profile<'_>,
+        format: FlameFormat,
+        out: &mut dyn std::io::Write,
+    ) -> Result<(), FormatError> {
         let measure = if self.count { Measure::Count } else { Measure::Bytes };
         match format {
-            FlameFormat::Svg => flamegraph::write(profile, measure, self.inverted, out)?,
-            FlameFormat::Collapsed => collapsed::write(profile, measure, self.inverted, out)?,
+            FlameFormat::Svg => flamegraph::write(profile, measure, self.inverted, out),
+            FlameFormat::Collapsed => collapsed::write(profile, measure, self.inverted, out),
             FlameFormat::Speedscope => {
-                speedscope::write(&command(profile.trace), &[(profile, measure)], self.inverted, out)?;
+                speedscope::write(&command(profile.trace), &[(profile, measure)], self.inverted, out)
             }
         }
-        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
-use memviz_format::torch;
+use memviz_format::{torch, trace_file};
 use memviz_trace::Trace;
 
 use crate::answer::{Question, Report};
@@ -52,16 +52,15 @@ impl Question for MergeArgs {
         let ranks = by_rank(sources)?;
         let traces: Vec<&Trace> = ranks.iter().map(Arc::as_ref).collect();
         let suffix = self.output.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
-        let (format, written) = match suffix {
-            "pickle" | "pkl" => (
-                "torch",
-                write_file(&self.output, &self.files, &mut |out| {
-                    torch::write_all(&traces, out)?;
-                    Ok(())
-                })?,
-            ),
+        let format = match suffix {
+            "memviz" => "memviz",
+            "pickle" | "pkl" => "torch",
             _ => bail!("no recording has the suffix {suffix:?}; name the output .memviz or .pickle"),
         };
+        let written = write_file(&self.output, &self.files, |out| match format {
+            "memviz" => trace_file::write_all(&traces, out).map(drop),
+            _ => torch::write_all(&traces, out).map(drop),
+        })?;
         let content = match traces.len() {
             1 => format!("1 process, rank {}", numbers(&ranks)),
             many => format!("{many} processes, ranks {}", numbers(&ranks)),

@@ -1,11 +1,11 @@
-//! Files that a command writes: a temporary file beside the destination, then a rename, so a full disk or a signal leaves
-//! what was there. An existing file is replaced, as compilers and `torch.save` do; an input of the command never is.
+//! Files that a command writes, whole or not at all. An existing file is replaced, as compilers and `torch.save` do; an input
+//! of the command never is.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use memviz_format::{FormatError, write_whole};
 use serde::Serialize;
 
 use crate::answer::{Report, to_json};
@@ -15,36 +15,22 @@ use crate::size::text_from_bytes;
 /// Version of the JSON form of [`WrittenFiles`].
 const SCHEMA: u32 = 1;
 
-/// Fills a file.
-pub(crate) type Fill<'a> = &'a mut dyn FnMut(&mut (dyn Write + Send)) -> anyhow::Result<()>;
-
 /// Writes `path` through `fill`; nothing is left behind on an error.
 ///
 /// # Errors
 /// The destination is one of `inputs`, cannot be written, or `fill` fails.
-pub(crate) fn write_file(path: &Path, inputs: &[PathBuf], fill: Fill<'_>) -> anyhow::Result<WrittenFile> {
+pub(crate) fn write_file(
+    path: &Path,
+    inputs: &[PathBuf],
+    fill: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), FormatError>,
+) -> anyhow::Result<WrittenFile> {
     let is_input = |input: &PathBuf| same_file(input, path);
     if inputs.iter().any(is_input) {
         bail!("cannot write {}: it is the recording that is read; give another name with -o", path.display());
     }
-    let mut name = path.file_name().with_context(|| format!("not a file name: {}", path.display()))?.to_os_string();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
-    let written = write_part(&part, fill).and_then(|size_bytes| {
-        std::fs::rename(&part, path)?;
-        Ok(WrittenFile { path: path.display().to_string(), size_bytes })
-    });
-    if written.is_err() {
-        let _nothing_to_remove = std::fs::remove_file(&part);
-    }
-    written.with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn write_part(part: &Path, fill: Fill<'_>) -> anyhow::Result<u64> {
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(part)?);
-    fill(&mut out)?;
-    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-    Ok(file.metadata()?.len())
+    write_whole(path, fill).with_context(|| format!("cannot write {}", path.display()))?;
+    let size_bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    Ok(WrittenFile { path: path.display().to_string(), size_bytes })
 }
 
 fn same_file(input: &Path, output: &Path) -> bool {
