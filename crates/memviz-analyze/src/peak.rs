@@ -74,7 +74,7 @@ pub fn find_peaks(trace: &Trace) -> Peaks {
 }
 
 /// The highest moments from the state before the first event of `range` to that after its last one.
-pub(crate) fn find_peaks_in(trace: &Trace, range: Range<usize>) -> Peaks {
+pub fn find_peaks_in(trace: &Trace, range: Range<usize>) -> Peaks {
     let mut ledger = start_of(trace);
     replay(&mut ledger, trace, 0..range.start);
     let mut skipped_events = 0;

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::growth::GrowthArgs;
-use crate::leaks::LeaksArgs;
-use crate::peak::PeakArgs;
 use crate::export::ExportArgs;
 use crate::flamegraph::FlamegraphArgs;
+use crate::growth::GrowthArgs;
+use crate::leaks::LeaksArgs;
 use crate::merge::MergeArgs;
+use crate::peak::PeakArgs;
 use crate::plan::DoctorPlan;
 use crate::report::ReportArgs;
 use crate::run_args::RunArgs;

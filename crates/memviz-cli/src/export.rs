@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::ValueEnum;
-use memviz_analyze::{UserLines, When, find_peaks};
+use memviz_analyze::{Instant, UserLines, find_peaks};
 use memviz_format::{
     FormatError, Lined, Measure, Profile, Table, collapsed, perfetto, pprof, speedscope, table, torch,
 };
@@ -165,7 +165,7 @@ impl<'t> Profiles<'t> {
     fn of(format: ExportFormat, trace: &'t Trace) -> anyhow::Result<Profiles<'t>> {
         // Collapsed stacks are read as they are; the others have a page that folds frames.
         let frames = if format == ExportFormat::Collapsed { Frames::User } else { Frames::All };
-        let of = |of| profile(trace, of, When::Peak, frames);
+        let of = |of| profile(trace, of, Instant::Peak, frames);
         Ok(Profiles { live: of(Of::Live)?, allocated: of(Of::Allocated)? })
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use memviz_analyze::{FlameOf, When, find_peaks, stack_totals};
+use memviz_analyze::{FlameOf, Instant, find_peaks, find_peaks_in, stack_totals, step_range};
 use memviz_format::{FormatError, Measure, Profile, StackSum, collapsed, flamegraph, speedscope};
 use memviz_trace::Trace;
 
@@ -33,9 +33,9 @@ pub(crate) struct FlamegraphArgs {
     /// Format, when the name does not say it
     #[arg(long, value_enum)]
     format: Option<FlameFormat>,
-    /// Moment: peak, last, a step such as 12 (its highest moment), or a time such as 1.5s
+    /// Moment: peak, start, last, a step such as 12 (its highest moment), or a time such as 1.5s
     #[arg(long, value_name = "MOMENT", default_value = "peak")]
-    at: When,
+    at: Instant,
     /// What to add up: what is live at the moment, every allocation, or what is left at the end
     #[arg(long, value_enum, default_value_t)]
     of: Of,
@@ -162,10 +162,10 @@ impl FlamegraphArgs {
 }
 
 /// Memory by stack, with a title that says what and when.
-pub(crate) fn profile(trace: &Trace, of: Of, at: When, frames: Frames) -> anyhow::Result<Profile<'_>> {
+pub(crate) fn profile(trace: &Trace, of: Of, at: Instant, frames: Frames) -> anyhow::Result<Profile<'_>> {
     let (of, when) = match of {
         Of::Live => {
-            let after_events = at.after_events(trace).map_err(anyhow::Error::msg)?;
+            let after_events = position(trace, at).map_err(anyhow::Error::msg)?;
             (FlameOf::Live(after_events), format!("active {}", moment(trace, at, after_events)))
         }
         Of::Allocated => (FlameOf::Allocated, "allocated in the whole recording".to_owned()),
@@ -186,19 +186,27 @@ pub(crate) fn profile(trace: &Trace, of: Of, at: When, frames: Frames) -> anyhow
     Ok(profile)
 }
 
+/// Events up to the moment; a step is its highest moment.
+fn position(trace: &Trace, at: Instant) -> Result<usize, String> {
+    match at {
+        Instant::Step(step) => Ok(find_peaks_in(trace, step_range(trace, step)?).active.after_events),
+        _ => at.resolve(trace),
+    }
+}
+
 /// "at the peak, 1.2 s after the start, in step 3".
-fn moment(trace: &Trace, at: When, after_events: usize) -> String {
+fn moment(trace: &Trace, at: Instant, after_events: usize) -> String {
     let event = after_events.checked_sub(1).and_then(|last| trace.events.get(last));
     let time = duration(event.map_or(0, |event| event.time_nanos));
-    let peaks = matches!(at, When::Peak).then(|| find_peaks(trace).active.step).flatten();
     match at {
-        When::Peak => match peaks {
+        Instant::Peak => match find_peaks(trace).active.step {
             Some(step) => format!("at the peak, {time} after the start, in step {step}"),
             None => format!("at the peak, {time} after the start"),
         },
-        When::Last => format!("at the end, {time} after the start"),
-        When::Step(step) => format!("at the peak of step {step}, {time} after the start"),
-        When::Nanos(nanos) => format!("{} after the start", duration(nanos)),
+        Instant::Start => "before the first event".to_owned(),
+        Instant::Last => format!("at the end, {time} after the start"),
+        Instant::Step(step) => format!("at the peak of step {step}, {time} after the start"),
+        Instant::Nanos(nanos) => format!("{} after the start", duration(nanos)),
     }
 }
 

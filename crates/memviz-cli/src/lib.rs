@@ -19,14 +19,14 @@
 mod answer;
 mod args;
 mod check;
-mod growth;
 mod export;
 mod flamegraph;
+mod growth;
 mod input;
 mod leaks;
-mod peak;
 mod merge;
 mod output;
+mod peak;
 mod plan;
 mod render;
 mod report;

@@ -80,14 +80,14 @@ impl Scan {
         }
         let (devices, main) = devices(trace, seen);
         let fake_addr = if top <= FAKE_ADDR { FAKE_ADDR } else { top.next_multiple_of(4096) };
-        Ok(Scan { devices, main, categories, category_of, fake_addr, failures: failures(trace) })
+        let (category_of, failures) = (Vec::new(), failures(trace));
+        Ok((Scan { first_list, devices, main, category_of, fake_addr, failures }, bytes))
     }
 
     /// Bytes that were free when the `Oom` event with that number failed; 0 when not known.
     pub(super) fn device_free(&self, index: u64) -> u64 {
         let found = self.failures.binary_search_by_key(&index, |(index, _)| *index);
         found.map_or(0, |at| self.failures[at].1)
-        Ok((Scan { first_list, devices, main, category_of: Vec::new(), fake_addr }, bytes))
     }
 
     /// Position in `devices` of a buffer that belongs to `stream` of `device`.
