@@ -26,7 +26,7 @@ from mlx_memviz._recording import (
     step,
     stop,
 )
-from mlx_memviz._trace import Trace, load, load_ranks
+from mlx_memviz._trace import Trace, load, load_ranks, merge
 
 __version__ = "0.1.0"
 
@@ -48,6 +48,7 @@ __all__ = [
     "get_memory_events",
     "load",
     "load_ranks",
+    "merge",
     "record",
     "record_memory_events",
     "snapshot",

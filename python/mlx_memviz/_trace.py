@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 from typing import Any, Literal
 
@@ -98,6 +99,35 @@ class Trace:
         top        number of lines
         """
         return ask("leaks", [self], {"idle": idle, "fail_over": fail_over, "top": top})
+
+    def export(self, path, format: str | None = None) -> list[pathlib.Path]:
+        """Writes the trace for another tool: torch, parquet, perfetto, pprof, speedscope, collapsed, csv or json. The name says
+        the format unless `format` does. Returns the files written: tables are three.
+        """
+        answer = ask("export", [self], {"output": os.fspath(path), "format": format})
+        return [pathlib.Path(file["path"]) for file in answer["written"]]
+
+    def flamegraph(
+        self,
+        path=None,
+        *,
+        at: str | int = "peak",
+        of: str = "live",
+        count: bool = False,
+        inverted: bool = False,
+        frames: str = "user",
+        format: str | None = None,
+    ) -> str | None:
+        """Memory by call stack, as svg, collapsed or speedscope: written to `path`, or returned as text without one."""
+        options = {"at": at, "of": of, "count": count, "inverted": inverted, "frames": frames, "format": format}
+        output = "-" if path is None else os.fspath(path)
+        return ask("flamegraph", [self], {"output": output, **options}).get("text")
+
+
+def merge(traces: list[Trace], path) -> pathlib.Path:
+    """Writes the processes of a distributed run into one recording, .memviz or .pickle, in order of rank."""
+    answer = ask("merge", traces, {"output": os.fspath(path)})
+    return pathlib.Path(answer["written"][0]["path"])
 
 
 def load(path) -> Trace:

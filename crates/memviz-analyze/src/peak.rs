@@ -74,7 +74,7 @@ pub fn find_peaks(trace: &Trace) -> Peaks {
 }
 
 /// The highest moments from the state before the first event of `range` to that after its last one.
-pub(crate) fn find_peaks_in(trace: &Trace, range: Range<usize>) -> Peaks {
+pub fn find_peaks_in(trace: &Trace, range: Range<usize>) -> Peaks {
     let mut ledger = start_of(trace);
     replay(&mut ledger, trace, 0..range.start);
     let mut skipped_events = 0;
@@ -271,7 +271,7 @@ impl<'a> LineKeys<'a> {
     }
 }
 
-fn is_from_start(trace: &Trace, buffer: &Buffer) -> bool {
+pub(crate) fn is_from_start(trace: &Trace, buffer: &Buffer) -> bool {
     let found = trace.start.binary_search_by_key(&buffer.addr, |start| start.addr);
     found.is_ok_and(|at| Buffer { is_cached: buffer.is_cached, ..trace.start[at] } == *buffer)
 }

@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::export::ExportArgs;
+use crate::flamegraph::FlamegraphArgs;
 use crate::growth::GrowthArgs;
 use crate::leaks::LeaksArgs;
+use crate::merge::MergeArgs;
 use crate::peak::PeakArgs;
 use crate::plan::DoctorPlan;
 use crate::report::ReportArgs;
@@ -42,6 +45,12 @@ pub(crate) enum Command {
     Growth(GrowthArgs),
     /// Say what is alive at the end and was not at the start
     Leaks(LeaksArgs),
+    /// Draw memory by call stack: SVG, collapsed stacks, speedscope
+    Flamegraph(FlamegraphArgs),
+    /// Write a recording for another tool: PyTorch's page, Parquet, Perfetto, pprof, speedscope, CSV, JSON
+    Export(ExportArgs),
+    /// Put the processes of an mlx.launch run into one recording
+    Merge(MergeArgs),
 }
 
 const DOCTOR_EXAMPLES: &str = "\

@@ -19,9 +19,13 @@
 mod answer;
 mod args;
 mod check;
+mod export;
+mod flamegraph;
 mod growth;
 mod input;
 mod leaks;
+mod merge;
+mod output;
 mod peak;
 mod plan;
 mod render;
