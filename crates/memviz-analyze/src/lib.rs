@@ -22,6 +22,10 @@
 //! ```
 
 mod about;
+mod arrays;
+mod cache;
+mod compile;
+mod diff;
 mod ended;
 mod evaluation;
 mod groups;
@@ -31,8 +35,12 @@ mod instant;
 mod leaks;
 mod lines;
 mod loops;
+mod moved;
 mod next;
 mod peak;
+mod pinned;
+mod place;
+mod retrace;
 pub mod size;
 mod summary;
 mod tree;
@@ -40,6 +48,9 @@ mod trend;
 mod watch;
 
 pub use about::About;
+pub use arrays::NeedsArrays;
+pub use cache::{CACHE_SCHEMA, Cache, CacheLine, NearMiss, NearMissKind, NotReused, SizeClass};
+pub use diff::{ChangedLine, ChangedPrimitive, Comparison, DIFF_SCHEMA, Diff, Side};
 pub use ended::Ended;
 pub use growth::{GROWTH_SCHEMA, Growth, GrowthOptions, LineGrowth, LoopGrowth, MOST_BUFFERS, StepAmount};
 pub use held::{Amount, By, HELD_SCHEMA, Held, HeldGroup, HeldOptions, StackLine};
@@ -48,7 +59,10 @@ pub use leaks::{LEAKS_SCHEMA, LeakLine, Leaks};
 pub use lines::{FrameClass, UserLines};
 pub use loops::Every;
 pub use next::{Suggestion, suggest};
-pub use peak::{LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, live_at, top_lines};
+pub use peak::{LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, live_at, moment_at, top_lines};
+pub use pinned::{BufferTotal, HeldLine, PINNED_SCHEMA, Pinned, PinnedByView, Waiting, WithoutArray, WithoutArrayKind};
+pub use place::CodeLine;
+pub use retrace::{Cause, RETRACE_SCHEMA, Retrace, TracedFunction, VaryingAxis};
 pub use summary::{ActionTotal, Checked, DeviceView, EventCounts, Moves, Rest, SUMMARY_SCHEMA, Summary, Written};
 pub use tree::TreeRow;
 pub use trend::{Trend, Verdict};
