@@ -36,11 +36,19 @@ pub(crate) struct Traces {
 impl Traces {
     /// Finds the traces among `arrays`.
     pub fn find(trace: &Trace, arrays: &Arrays) -> Traces {
-        let mut search = Search { trace, arrays, found: Traces::default(), open: FxHashMap::default() };
+        let mut search = Search {
+            trace,
+            arrays,
+            found: Traces::default(),
+            is_of_placeholders: Vec::new(),
+            open: FxHashMap::default(),
+        };
         search.found.of_array = vec![None; arrays.all.len()];
+        search.is_of_placeholders = vec![false; arrays.all.len()];
         for at in 0..arrays.all.len() {
             search.meet(at);
         }
+        search.join_rewritten();
         let mut found = search.found;
         let (old, mut new) = (std::mem::take(&mut found.all), Vec::new());
         for traced in old {
@@ -80,6 +88,8 @@ struct Search<'a> {
     trace: &'a Trace,
     arrays: &'a Arrays,
     found: Traces,
+    /// Whether an array is a placeholder or computed from one.
+    is_of_placeholders: Vec<bool>,
     /// The newest trace of each thread, as long as what it builds may belong to it.
     open: FxHashMap<ThreadId, usize>,
 }
@@ -119,6 +129,7 @@ impl Search<'_> {
         };
         self.open.insert(array.thread, self.found.all.len());
         self.found.of_array[at] = Some(self.found.all.len());
+        self.is_of_placeholders[at] = true;
         self.found.all.push(new);
     }
 
@@ -129,6 +140,7 @@ impl Search<'_> {
             return self.begin(at);
         }
         traced.placeholders.push(at);
+        self.is_of_placeholders[at] = true;
         self.found.of_array[at] = Some(open);
     }
 
@@ -139,17 +151,38 @@ impl Search<'_> {
         }
         traced.members.push(at);
         self.found.of_array[at] = Some(open);
+        self.is_of_placeholders[at] = self.arrays.inputs(at).any(|input| self.is_of_placeholders[input]);
     }
 
-    /// At the line of the call: a rewritten part of the trace, or already what the call returns.
+    /// At the line of the call: a rewritten part of the trace, or already what the call returns. Both may use its constants,
+    /// only the former its placeholders.
     fn at_call(&mut self, open: usize, at: usize) {
-        let is_part = self.arrays.inputs(at).any(|input| self.found.of_array[input] == Some(open));
+        let is_part = self
+            .arrays
+            .inputs(at)
+            .any(|input| self.is_of_placeholders[input] && self.found.of_array[input] == Some(open));
         let is_fused = self.trace.primitive(self.arrays.all[at].what).starts_with("Compiled");
         let traced = &mut self.found.all[open];
         traced.has_compiled |= is_fused && is_part;
         if is_part {
             traced.members.push(at);
             self.found.of_array[at] = Some(open);
+            self.is_of_placeholders[at] = true;
+        }
+    }
+
+    /// Rewritten parts that use constants only: what uses them is part of the trace.
+    fn join_rewritten(&mut self) {
+        for at in (0..self.arrays.all.len()).rev() {
+            let Some(of) = self.found.of_array[at] else { continue };
+            let traced = &mut self.found.all[of];
+            for input in self.arrays.inputs(at) {
+                let is_after = traced.placeholders.first().is_some_and(|&first| input > first);
+                if is_after && self.found.of_array[input].is_none() && self.arrays.all[input].built == traced.call {
+                    traced.members.push(input);
+                    self.found.of_array[input] = Some(of);
+                }
+            }
         }
     }
 

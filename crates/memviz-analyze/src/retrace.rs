@@ -244,7 +244,7 @@ impl Group<'_> {
         for traced in &self.group {
             let own: FxHashSet<usize> = traced.placeholders.iter().chain(&traced.members).copied().collect();
             let is_kept = traced.is_alive(self.arrays);
-            let end = traced.members.last().map_or(0, |&last| self.arrays.all[last].created);
+            let end = traced.members.iter().map(|&at| self.arrays.all[at].created).max().unwrap_or(0);
             for array in own.iter().map(|&at| &self.arrays.all[at]) {
                 kept_arrays += u64::from(is_kept && array.is_alive());
                 let Some(used) = array.buffer.filter(|&buffer| seen.insert(buffer)).map(|at| &self.arrays.uses[at])

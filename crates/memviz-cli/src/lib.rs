@@ -18,14 +18,18 @@
 
 mod answer;
 mod args;
+mod cache;
 mod check;
+mod diff;
 mod growth;
 mod input;
 mod leaks;
 mod peak;
+mod pinned;
 mod plan;
 mod render;
 mod report;
+mod retrace;
 mod run_args;
 
 use std::ffi::OsString;
