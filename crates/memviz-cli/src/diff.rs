@@ -27,7 +27,7 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "BEFORE")]
     before: PathBuf,
     /// A second recording; without it, two moments of the first are compared
-    #[arg(value_name = "AFTER", required_unless_present = "at")]
+    #[arg(value_name = "AFTER")]
     after: Option<PathBuf>,
     /// Two moments: each last, peak, start, a step (12), or a time (1.5s, 200ms)
     #[arg(long, value_name = "A:B")]
@@ -61,6 +61,10 @@ impl DiffArgs {
     /// The recordings of the first file, then those of the second; of one file, itself twice.
     fn sides<'a>(&self, sources: &'a [Source]) -> anyhow::Result<(&'a Source, &'a Source)> {
         let Some(after) = &self.after else {
+            anyhow::ensure!(
+                self.at.is_some(),
+                "compare with what? Give a second recording, or two moments by --at 5:50"
+            );
             let only = choose(sources, self.rank)?;
             return Ok((only, only));
         };
