@@ -11,10 +11,9 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::about::About;
+use crate::held::{Amount, StackLine};
 use crate::lines::UserLines;
 use crate::peak::Moment;
-use crate::pinned::BufferTotal;
-use crate::place::CodeLine;
 
 /// Version of the JSON form of [`Cache`]; a field that changes its meaning or goes raises it.
 pub const CACHE_SCHEMA: u32 = 1;
@@ -30,9 +29,9 @@ pub struct Cache {
     /// The run.
     pub about: About,
     /// Allocations that reused a cached buffer.
-    pub hits: BufferTotal,
+    pub hits: Amount,
     /// Allocations that came new.
-    pub misses: BufferTotal,
+    pub misses: Amount,
     /// `hits / (hits + misses)`, by number; `None` without allocations.
     pub hit_rate: Option<f64>,
     /// Bytes of reused buffers beyond what was asked for.
@@ -44,15 +43,15 @@ pub struct Cache {
     /// New allocations although the cache held a buffer of nearly the right size, most bytes first.
     pub near_misses: Vec<NearMiss>,
     /// Buffers that went into the cache.
-    pub entered: BufferTotal,
+    pub entered: Amount,
     /// Buffers given back to the system instead of going into the cache.
-    pub passed_by: BufferTotal,
+    pub passed_by: Amount,
     /// Buffers that the cache gave back to the system: its limit, `clear_cache`, memory pressure.
-    pub evicted: BufferTotal,
+    pub evicted: Amount,
     /// Most bytes given back in a row, with nothing else in between.
-    pub largest_eviction: BufferTotal,
+    pub largest_eviction: Amount,
     /// Buffers that lie in the cache at the end.
-    pub left: BufferTotal,
+    pub left: Amount,
     /// By the line that used them last, buffers that were evicted or are left: they lay in the cache for nothing.
     pub not_reused: Vec<NotReused>,
     /// When most bytes were cached: `clear_cache` would have given these back then.
@@ -71,11 +70,11 @@ pub struct Cache {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CacheLine {
     /// The line.
-    pub line: CodeLine,
+    pub line: StackLine,
     /// Reused.
-    pub hits: BufferTotal,
+    pub hits: Amount,
     /// New.
-    pub misses: BufferTotal,
+    pub misses: Amount,
     /// `hits / (hits + misses)`, by number.
     pub hit_rate: f64,
 }
@@ -86,9 +85,9 @@ pub struct SizeClass {
     /// A power of two, or 0.
     pub from_bytes: u64,
     /// Reused.
-    pub hits: BufferTotal,
+    pub hits: Amount,
     /// New.
-    pub misses: BufferTotal,
+    pub misses: Amount,
     /// `hits / (hits + misses)`, by number.
     pub hit_rate: f64,
 }
@@ -107,7 +106,7 @@ pub enum NearMissKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NearMiss {
     /// The line.
-    pub line: CodeLine,
+    pub line: StackLine,
     /// What was wrong with the cached buffer.
     pub kind: NearMissKind,
     /// Number of allocations.
@@ -124,11 +123,11 @@ pub struct NearMiss {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotReused {
     /// Line that built their last array.
-    pub line: CodeLine,
+    pub line: StackLine,
     /// Given back by the cache.
-    pub evicted: BufferTotal,
+    pub evicted: Amount,
     /// There at the end.
-    pub left: BufferTotal,
+    pub left: Amount,
 }
 
 impl Cache {
@@ -144,13 +143,13 @@ impl Cache {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
-    hits: BufferTotal,
-    misses: BufferTotal,
+    hits: Amount,
+    misses: Amount,
 }
 
 impl Rate {
     fn add(&mut self, is_hit: bool, bytes: u64) {
-        if is_hit { self.hits.add(bytes) } else { self.misses.add(bytes) }
+        if is_hit { self.hits.add(bytes, 1) } else { self.misses.add(bytes, 1) }
     }
 
     fn rate(&self) -> Option<f64> {
@@ -161,7 +160,7 @@ impl Rate {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Near {
-    sum: BufferTotal,
+    sum: Amount,
     first: (u64, u64),
 }
 
@@ -180,12 +179,12 @@ struct Replay<'a> {
     by_line: FxHashMap<Option<FrameId>, Rate>,
     by_size: BTreeMap<u64, Rate>,
     near: FxHashMap<(Option<FrameId>, NearMissKind), Near>,
-    entered: BufferTotal,
-    passed_by: BufferTotal,
-    evicted: BufferTotal,
-    eviction: BufferTotal,
-    largest_eviction: BufferTotal,
-    not_reused: FxHashMap<Option<FrameId>, (BufferTotal, BufferTotal)>,
+    entered: Amount,
+    passed_by: Amount,
+    evicted: Amount,
+    eviction: Amount,
+    largest_eviction: Amount,
+    not_reused: FxHashMap<Option<FrameId>, (Amount, Amount)>,
     most_cached: Reached,
     peak_active: Reached,
     peak_reserved: Reached,
@@ -210,11 +209,11 @@ impl<'a> Replay<'a> {
             by_line: FxHashMap::default(),
             by_size: BTreeMap::new(),
             near: FxHashMap::default(),
-            entered: BufferTotal::default(),
-            passed_by: BufferTotal::default(),
-            evicted: BufferTotal::default(),
-            eviction: BufferTotal::default(),
-            largest_eviction: BufferTotal::default(),
+            entered: Amount::default(),
+            passed_by: Amount::default(),
+            evicted: Amount::default(),
+            eviction: Amount::default(),
+            largest_eviction: Amount::default(),
             not_reused: FxHashMap::default(),
             most_cached: start,
             peak_active: start,
@@ -228,16 +227,16 @@ impl<'a> Replay<'a> {
             return;
         }
         if event.action.is_buffer() && event.action != Action::FreeCacheToOs {
-            self.eviction = BufferTotal::default();
+            self.eviction = Amount::default();
         }
         match event.action {
             Action::AllocNew => self.miss(event),
             Action::AllocReuse => self.hit(event),
             Action::FreeActiveToCache => {
-                self.entered.add(event.size);
+                self.entered.add(event.size, 1);
                 *self.cached.entry(event.size).or_default() += 1;
             }
-            Action::FreeActiveToOs => self.passed_by.add(event.size),
+            Action::FreeActiveToOs => self.passed_by.add(event.size, 1),
             Action::FreeCacheToOs => self.evict(event),
             _ => {}
         }
@@ -275,7 +274,7 @@ impl<'a> Replay<'a> {
         if near.sum.count == 0 {
             near.first = (asked, size);
         }
-        near.sum.add(event.size);
+        near.sum.add(event.size, 1);
     }
 
     fn count(&mut self, event: &Event, is_hit: bool) {
@@ -303,12 +302,12 @@ impl<'a> Replay<'a> {
 
     fn evict(&mut self, event: &Event) {
         self.forget(event.size);
-        self.evicted.add(event.size);
-        self.eviction.add(event.size);
+        self.evicted.add(event.size, 1);
+        self.eviction.add(event.size, 1);
         if self.eviction.bytes > self.largest_eviction.bytes {
             self.largest_eviction = self.eviction;
         }
-        self.not_reused.entry(self.lines.line_of(event.built)).or_default().0.add(event.size);
+        self.not_reused.entry(self.lines.line_of(event.built)).or_default().0.add(event.size, 1);
     }
 
     fn forget(&mut self, size: u64) {
@@ -321,10 +320,10 @@ impl<'a> Replay<'a> {
     }
 
     fn finish(mut self) -> Cache {
-        let mut left = BufferTotal::default();
+        let mut left = Amount::default();
         for buffer in self.ledger.buffers_unsorted().filter(|buffer| buffer.is_cached) {
-            left.add(buffer.size);
-            self.not_reused.entry(self.lines.line_of(buffer.built)).or_default().1.add(buffer.size);
+            left.add(buffer.size, 1);
+            self.not_reused.entry(self.lines.line_of(buffer.built)).or_default().1.add(buffer.size, 1);
         }
         let trace = self.trace;
         let moment = |(after_events, totals)| Moment::of(trace, after_events, totals);
@@ -354,7 +353,7 @@ impl<'a> Replay<'a> {
 
     fn line_rows(&self) -> Vec<CacheLine> {
         let row = |(&line, rate): (&Option<FrameId>, &Rate)| CacheLine {
-            line: CodeLine::of(self.trace, line),
+            line: StackLine::of_line(self.trace, line),
             hits: rate.hits,
             misses: rate.misses,
             hit_rate: rate.rate().unwrap_or(0.0),
@@ -378,7 +377,7 @@ impl<'a> Replay<'a> {
 
     fn near_rows(&self) -> Vec<NearMiss> {
         let row = |(&(line, kind), near): (&(Option<FrameId>, NearMissKind), &Near)| NearMiss {
-            line: CodeLine::of(self.trace, line),
+            line: StackLine::of_line(self.trace, line),
             kind,
             count: near.sum.count,
             bytes: near.sum.bytes,
@@ -391,8 +390,8 @@ impl<'a> Replay<'a> {
     }
 
     fn not_reused_rows(&self) -> Vec<NotReused> {
-        let row = |(&line, &(evicted, left)): (&Option<FrameId>, &(BufferTotal, BufferTotal))| NotReused {
-            line: CodeLine::of(self.trace, line),
+        let row = |(&line, &(evicted, left)): (&Option<FrameId>, &(Amount, Amount))| NotReused {
+            line: StackLine::of_line(self.trace, line),
             evicted,
             left,
         };

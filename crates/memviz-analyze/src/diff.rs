@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::about::About;
+use crate::held::Amount;
 use crate::moved::Moved;
 use crate::peak::{LineKind, LineTotal, Live, Moment, find_peaks, live_at, moment_at, top_lines};
-use crate::pinned::BufferTotal;
 
 /// Version of the JSON form of [`Diff`]; a field that changes its meaning or goes raises it.
 pub const DIFF_SCHEMA: u32 = 1;
@@ -82,9 +82,9 @@ pub struct ChangedLine {
     /// Its number in the first run, where that is another.
     pub moved_from: Option<u32>,
     /// In the first run.
-    pub before: BufferTotal,
+    pub before: Amount,
     /// In the second.
-    pub after: BufferTotal,
+    pub after: Amount,
     /// `after.bytes - before.bytes`.
     pub change_bytes: i64,
     /// `after.count - before.count`.
@@ -97,9 +97,9 @@ pub struct ChangedPrimitive {
     /// As MLX prints it; "" for leaf arrays.
     pub primitive: String,
     /// In the first run.
-    pub before: BufferTotal,
+    pub before: Amount,
     /// In the second.
-    pub after: BufferTotal,
+    pub after: Amount,
     /// `after.bytes - before.bytes`.
     pub change_bytes: i64,
     /// `after.count - before.count`.
@@ -148,8 +148,8 @@ type Key = (LineKind, String, String, u32);
 #[derive(Default)]
 struct Pair {
     moved_from: Option<u32>,
-    before: BufferTotal,
-    after: BufferTotal,
+    before: Amount,
+    after: Amount,
 }
 
 impl Pair {
@@ -200,11 +200,11 @@ impl Sides<'_> {
             let rows = if number.is_some() { &mut pairs } else { &mut gone };
             let pair = rows.entry((row.kind, file, row.function.clone(), number.unwrap_or(row.line))).or_default();
             pair.moved_from = number.filter(|&number| number != row.line).map(|_| row.line);
-            pair.before = BufferTotal { count: row.count, bytes: row.bytes };
+            pair.before = Amount { count: row.count, bytes: row.bytes };
         }
         for row in new {
             let pair = pairs.entry((row.kind, row.file.clone(), row.function.clone(), row.line)).or_default();
-            pair.after = BufferTotal { count: row.count, bytes: row.bytes };
+            pair.after = Amount { count: row.count, bytes: row.bytes };
         }
         let all = pairs.len() + gone.len();
         let is_changed = |(_, pair): &(Key, Pair)| pair.change() != (0, 0);
@@ -219,10 +219,10 @@ impl Sides<'_> {
     fn primitives(&self, old: &Live, new: &Live) -> Vec<ChangedPrimitive> {
         let mut pairs: FxHashMap<&str, Pair> = FxHashMap::default();
         for buffer in &old.buffers {
-            pairs.entry(self.before.primitive(buffer.what)).or_default().before.add(buffer.size);
+            pairs.entry(self.before.primitive(buffer.what)).or_default().before.add(buffer.size, 1);
         }
         for buffer in &new.buffers {
-            pairs.entry(self.after.primitive(buffer.what)).or_default().after.add(buffer.size);
+            pairs.entry(self.after.primitive(buffer.what)).or_default().after.add(buffer.size, 1);
         }
         let changed = pairs.into_iter().filter(|(_, pair)| pair.change() != (0, 0));
         let mut rows: Vec<ChangedPrimitive> = changed.map(ChangedPrimitive::of).collect();

@@ -11,9 +11,9 @@ use serde::Serialize;
 use crate::about::About;
 use crate::arrays::{Arrays, NeedsArrays, bytes_of};
 use crate::compile::Traces;
+use crate::held::{Amount, StackLine};
 use crate::lines::UserLines;
 use crate::peak::{Moment, moment_at};
-use crate::place::CodeLine;
 
 /// Version of the JSON form of [`Pinned`]; a field that changes its meaning or goes raises it.
 pub const PINNED_SCHEMA: u32 = 1;
@@ -42,36 +42,20 @@ pub struct Pinned {
     /// All of `waiting`.
     pub waiting_count: u64,
     /// Buffers that wait with them: each counted once.
-    pub waiting_holds: BufferTotal,
+    pub waiting_holds: Amount,
     /// Buffers made while tracing compiled functions that still keep their traces; `memviz retrace` says which.
-    pub compiled: BufferTotal,
+    pub compiled: Amount,
     /// Active buffers that arrays from before the recording use: nothing is known of those.
-    pub unknown: BufferTotal,
-}
-
-/// Buffers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct BufferTotal {
-    /// Number of buffers.
-    pub count: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-impl BufferTotal {
-    pub(crate) fn add(&mut self, bytes: u64) {
-        self.count += 1;
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
+    pub unknown: Amount,
 }
 
 /// Buffers of one line that are kept by small views of one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PinnedByView {
     /// Line that built the buffers' first arrays.
-    pub buffer: CodeLine,
+    pub buffer: StackLine,
     /// Line that built the largest array that is alive.
-    pub view: CodeLine,
+    pub view: StackLine,
     /// Primitive of that array.
     pub primitive: String,
     /// Number of buffers.
@@ -100,7 +84,7 @@ pub struct WithoutArray {
     /// Why.
     pub kind: WithoutArrayKind,
     /// Line that built them.
-    pub line: CodeLine,
+    pub line: StackLine,
     /// Primitive that made them.
     pub primitive: String,
     /// Number of buffers.
@@ -113,7 +97,7 @@ pub struct WithoutArray {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Waiting {
     /// Line that built them.
-    pub line: CodeLine,
+    pub line: StackLine,
     /// Number of arrays.
     pub count: u64,
     /// Their bytes, once they are evaluated.
@@ -123,7 +107,7 @@ pub struct Waiting {
     /// When the oldest was built, nanoseconds since the recording started.
     pub oldest_nanos: u64,
     /// Evaluated buffers that they are computed from, which stay alive as long as they wait; each counted once a line.
-    pub holds: BufferTotal,
+    pub holds: Amount,
     /// The lines that built these, most bytes first.
     pub held_lines: Vec<HeldLine>,
 }
@@ -132,7 +116,7 @@ pub struct Waiting {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HeldLine {
     /// Line that built them.
-    pub line: CodeLine,
+    pub line: StackLine,
     /// Number of buffers.
     pub count: u64,
     /// Their bytes.
@@ -214,8 +198,8 @@ impl Asked<'_> {
         let mut rows: Vec<PinnedByView> = groups
             .into_iter()
             .map(|((buffer, view, primitive), (count, bytes, reached_bytes))| PinnedByView {
-                buffer: CodeLine::of(self.trace, buffer),
-                view: CodeLine::of(self.trace, view),
+                buffer: StackLine::of_line(self.trace, buffer),
+                view: StackLine::of_line(self.trace, view),
                 primitive: self.trace.strings.get(primitive).to_owned(),
                 count,
                 bytes,
@@ -234,20 +218,20 @@ impl Asked<'_> {
     }
 
     fn without_arrays(&self, users: &[Users]) -> Vec<WithoutArray> {
-        let mut groups: FxHashMap<_, BufferTotal> = FxHashMap::default();
+        let mut groups: FxHashMap<_, Amount> = FxHashMap::default();
         for (used, by) in self.arrays.uses.iter().zip(users) {
             if !used.is_active() || used.has_unknown_user || by.count > 0 {
                 continue;
             }
             let kind = if used.is_taken { WithoutArrayKind::ArraysDied } else { WithoutArrayKind::Scratch };
             let key = (kind, self.lines.line_of(used.built), self.primitive_of(used.what));
-            groups.entry(key).or_default().add(used.size);
+            groups.entry(key).or_default().add(used.size, 1);
         }
         let mut rows: Vec<WithoutArray> = groups
             .into_iter()
             .map(|((kind, line, primitive), sum)| WithoutArray {
                 kind,
-                line: CodeLine::of(self.trace, line),
+                line: StackLine::of_line(self.trace, line),
                 primitive: self.trace.strings.get(primitive).to_owned(),
                 count: sum.count,
                 bytes: sum.bytes,
@@ -257,9 +241,9 @@ impl Asked<'_> {
         rows
     }
 
-    fn waiting(&self) -> (Vec<Waiting>, BufferTotal) {
+    fn waiting(&self) -> (Vec<Waiting>, Amount) {
         let mut groups: FxHashMap<_, WaitingGroup> = FxHashMap::default();
-        let (mut all_held, mut total) = (FxHashSet::default(), BufferTotal::default());
+        let (mut all_held, mut total) = (FxHashSet::default(), Amount::default());
         for at in 0..self.arrays.all.len() {
             if self.traces.of(at).is_some() || !self.arrays.is_waiting(self.trace, at) {
                 continue;
@@ -272,24 +256,26 @@ impl Asked<'_> {
             for buffer in buffers.filter(|&buffer| self.arrays.uses[buffer].is_active()) {
                 group.held.insert(buffer);
                 if all_held.insert(buffer) {
-                    total.add(self.arrays.uses[buffer].size);
+                    total.add(self.arrays.uses[buffer].size, 1);
                 }
             }
         }
-        let mut rows: Vec<Waiting> =
-            groups.into_iter().map(|(line, group)| self.waiting_row(CodeLine::of(self.trace, line), group)).collect();
+        let mut rows: Vec<Waiting> = groups
+            .into_iter()
+            .map(|(line, group)| self.waiting_row(StackLine::of_line(self.trace, line), group))
+            .collect();
         rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.line.cmp(&b.line)));
         (rows, total)
     }
 
-    fn waiting_row(&self, line: CodeLine, group: WaitingGroup) -> Waiting {
-        let (mut holds, mut by_line) = (BufferTotal::default(), FxHashMap::<_, BufferTotal>::default());
+    fn waiting_row(&self, line: StackLine, group: WaitingGroup) -> Waiting {
+        let (mut holds, mut by_line) = (Amount::default(), FxHashMap::<_, Amount>::default());
         for used in group.held.iter().map(|&buffer| &self.arrays.uses[buffer]) {
-            holds.add(used.size);
-            by_line.entry(self.lines.line_of(used.built)).or_default().add(used.size);
+            holds.add(used.size, 1);
+            by_line.entry(self.lines.line_of(used.built)).or_default().add(used.size, 1);
         }
-        let held_line = |(line, sum): (_, BufferTotal)| HeldLine {
-            line: CodeLine::of(self.trace, line),
+        let held_line = |(line, sum): (_, Amount)| HeldLine {
+            line: StackLine::of_line(self.trace, line),
             count: sum.count,
             bytes: sum.bytes,
         };
@@ -305,23 +291,23 @@ impl Asked<'_> {
     }
 
     /// Buffers of arrays that the traces alive keep.
-    fn compiled(&self) -> BufferTotal {
+    fn compiled(&self) -> Amount {
         let alive: Vec<bool> = self.traces.all.iter().map(|traced| traced.is_alive(&self.arrays)).collect();
-        let (mut seen, mut sum) = (FxHashSet::default(), BufferTotal::default());
+        let (mut seen, mut sum) = (FxHashSet::default(), Amount::default());
         for (at, array) in self.arrays.all.iter().enumerate().filter(|(_, array)| array.is_alive()) {
             let is_kept = self.traces.of(at).is_some_and(|traced| alive[traced]);
             let Some(buffer) = array.buffer.filter(|_| is_kept) else { continue };
             if self.arrays.uses[buffer].is_active() && seen.insert(buffer) {
-                sum.add(self.arrays.uses[buffer].size);
+                sum.add(self.arrays.uses[buffer].size, 1);
             }
         }
         sum
     }
 
-    fn unknown(&self) -> BufferTotal {
-        let mut sum = BufferTotal::default();
+    fn unknown(&self) -> Amount {
+        let mut sum = Amount::default();
         let unknown = self.arrays.uses.iter().filter(|used| used.is_active() && used.has_unknown_user);
-        unknown.for_each(|used| sum.add(used.size));
+        unknown.for_each(|used| sum.add(used.size, 1));
         sum
     }
 }

@@ -10,10 +10,9 @@ use serde::Serialize;
 use crate::about::About;
 use crate::arrays::{Arrays, NeedsArrays};
 use crate::compile::{Traced, Traces};
+use crate::held::{Amount, StackLine};
 use crate::lines::UserLines;
 use crate::peak::{Moment, moment_at};
-use crate::pinned::BufferTotal;
-use crate::place::CodeLine;
 
 /// Version of the JSON form of [`Retrace`]; a field that changes its meaning or goes raises it.
 pub const RETRACE_SCHEMA: u32 = 1;
@@ -55,9 +54,9 @@ pub enum Cause {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TracedFunction {
     /// First line of its body that built an array; empty when it built none.
-    pub body: CodeLine,
+    pub body: StackLine,
     /// Lines that call it, with the number of traces that each caused, most first.
-    pub calls: Vec<(CodeLine, u64)>,
+    pub calls: Vec<(StackLine, u64)>,
     /// How often it was traced.
     pub traces: u64,
     /// Traces that are still kept.
@@ -71,11 +70,11 @@ pub struct TracedFunction {
     /// Axes that differ between traces with the same number of inputs and axes.
     pub varying: Vec<VaryingAxis>,
     /// Buffers that its body made while tracing and that outlived the tracing: constants.
-    pub made: BufferTotal,
+    pub made: Amount,
     /// Of these, those of traces that are still kept.
-    pub kept: BufferTotal,
+    pub kept: Amount,
     /// Active buffers of other lines that the kept traces use, such as weights that the body closes over.
-    pub captured: BufferTotal,
+    pub captured: Amount,
     /// Arrays that the kept traces consist of.
     pub kept_arrays: u64,
 }
@@ -121,7 +120,10 @@ impl Retrace {
         let describe = |group: Vec<&Traced>| Group { trace, arrays: &arrays, lines: &lines, group }.describe();
         let mut functions: Vec<TracedFunction> = by_function.into_values().map(describe).collect();
         functions.sort_by(|a, b| {
-            b.traces.cmp(&a.traces).then_with(|| b.made.cmp(&a.made)).then_with(|| a.body.cmp(&b.body))
+            b.traces
+                .cmp(&a.traces)
+                .then_with(|| (b.made.bytes, b.made.count).cmp(&(a.made.bytes, a.made.count)))
+                .then_with(|| a.body.cmp(&b.body))
         });
         Ok(Retrace {
             schema: RETRACE_SCHEMA,
@@ -160,7 +162,7 @@ impl Group<'_> {
         let different: FxHashSet<&Vec<WhatId>> = signatures.iter().collect();
         let (made, kept, captured, kept_arrays) = self.buffers();
         TracedFunction {
-            body: CodeLine::of(self.trace, self.group.first().and_then(|first| body_frame(self.trace, first))),
+            body: StackLine::of_line(self.trace, self.group.first().and_then(|first| body_frame(self.trace, first))),
             calls: self.calls(),
             traces: self.group.len() as u64,
             alive: self.group.iter().filter(is_alive).count() as u64,
@@ -194,13 +196,13 @@ impl Group<'_> {
         format!("{}[{}]", self.trace.strings.get(what.dtype), axes.join(","))
     }
 
-    fn calls(&self) -> Vec<(CodeLine, u64)> {
+    fn calls(&self) -> Vec<(StackLine, u64)> {
         let mut by_line: FxHashMap<Option<FrameId>, u64> = FxHashMap::default();
         for traced in &self.group {
             *by_line.entry(self.lines.line_of(traced.call)).or_default() += 1;
         }
         let mut calls: Vec<_> =
-            by_line.into_iter().map(|(line, count)| (CodeLine::of(self.trace, line), count)).collect();
+            by_line.into_iter().map(|(line, count)| (StackLine::of_line(self.trace, line), count)).collect();
         calls.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         calls.truncate(EXAMPLES);
         calls
@@ -237,9 +239,9 @@ impl Group<'_> {
     }
 
     /// Made, kept and captured buffers, and arrays kept.
-    fn buffers(&self) -> (BufferTotal, BufferTotal, BufferTotal, u64) {
+    fn buffers(&self) -> (Amount, Amount, Amount, u64) {
         let (mut made, mut kept, mut captured, mut kept_arrays) =
-            (BufferTotal::default(), BufferTotal::default(), BufferTotal::default(), 0);
+            (Amount::default(), Amount::default(), Amount::default(), 0);
         let (mut seen, mut outside) = (FxHashSet::default(), FxHashSet::default());
         for traced in &self.group {
             let own: FxHashSet<usize> = traced.placeholders.iter().chain(&traced.members).copied().collect();
@@ -252,16 +254,16 @@ impl Group<'_> {
                     continue;
                 };
                 if used.freed > end {
-                    made.add(used.size);
+                    made.add(used.size, 1);
                 }
                 if used.is_active() && is_kept {
-                    kept.add(used.size);
+                    kept.add(used.size, 1);
                 }
             }
             let inputs = own.iter().filter(|_| is_kept).flat_map(|&at| self.arrays.inputs(at));
             for buffer in inputs.filter(|input| !own.contains(input)).filter_map(|at| self.arrays.all[at].buffer) {
                 if self.arrays.uses[buffer].is_active() && outside.insert(buffer) {
-                    captured.add(self.arrays.uses[buffer].size);
+                    captured.add(self.arrays.uses[buffer].size, 1);
                 }
             }
         }

@@ -3,7 +3,7 @@
 #[path = "../../memviz-format/tests/simulate/mod.rs"]
 mod simulate;
 
-use memviz_analyze::{BufferTotal, Cache, Cause, Diff, NearMissKind, Pinned, Retrace, Side, WithoutArrayKind};
+use memviz_analyze::{Amount, Cache, Cause, Diff, NearMissKind, Pinned, Retrace, Side, WithoutArrayKind};
 use memviz_trace::{Action, Event, Frame, StackId, ThreadId, Trace, TraceBuilder, What, WhatId};
 use proptest::prelude::*;
 
@@ -117,7 +117,7 @@ fn buffers_without_arrays_are_told_apart() {
     let found = pinned(&script.finish());
     let rows: Vec<_> = found.without_arrays.iter().map(|row| (row.kind, row.bytes)).collect();
     assert_eq!(rows, [(WithoutArrayKind::Scratch, 64), (WithoutArrayKind::ArraysDied, 16)]);
-    assert_eq!(found.unknown, BufferTotal { count: 1, bytes: 32 });
+    assert_eq!(found.unknown, Amount { count: 1, bytes: 32 });
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn waiting_arrays_hold_their_inputs_once() {
     }
     let found = pinned(&script.finish());
     let rows: Vec<_> = found.waiting.iter().map(|row| (row.line.line, row.count, row.holds, row.needs_bytes)).collect();
-    let holds = BufferTotal { count: 10, bytes: 10240 };
+    let holds = Amount { count: 10, bytes: 10240 };
     assert_eq!(rows, [(2, 10, holds, 10240), (3, 10, holds, 10240)]);
     assert_eq!((found.waiting_count, found.waiting_holds), (20, holds));
     assert_eq!(found.waiting[0].held_lines[0].line.line, 1);
@@ -184,7 +184,7 @@ fn traces_are_counted_by_shape_and_are_no_waiting_arrays() {
     assert_eq!((function.calls[0].0.line, function.calls[0].1), (9, 3));
     assert_eq!((function.cause, function.signatures), (Cause::Both, 2));
     assert_eq!(function.first_signatures, ["float32[16]", "float32[32]"]);
-    let constants = BufferTotal { count: 3, bytes: 12 };
+    let constants = Amount { count: 3, bytes: 12 };
     assert_eq!((function.made, function.kept, function.kept_arrays), (constants, constants, 18));
     let pinned = pinned(&trace);
     assert_eq!((pinned.waiting_count, pinned.compiled), (0, constants));
@@ -226,15 +226,12 @@ fn near_misses_lie_just_outside_the_window() {
         let found = Cache::new(&script.finish());
         let near = found.near_misses.first().map(|row| (row.kind, row.first_asked_bytes, row.first_cached_bytes));
         assert_eq!(near, expected.map(|kind| (kind, asked, cached)), "{asked} {cached}");
-        assert_eq!((found.left, found.end.cached_bytes), (BufferTotal { count: 1, bytes: cached }, cached));
+        assert_eq!((found.left, found.end.cached_bytes), (Amount { count: 1, bytes: cached }, cached));
     }
 }
 
-fn total(rows: impl Iterator<Item = BufferTotal>) -> BufferTotal {
-    rows.fold(BufferTotal::default(), |sum, row| BufferTotal {
-        count: sum.count + row.count,
-        bytes: sum.bytes + row.bytes,
-    })
+fn total(rows: impl Iterator<Item = Amount>) -> Amount {
+    rows.fold(Amount::default(), |sum, row| Amount { count: sum.count + row.count, bytes: sum.bytes + row.bytes })
 }
 
 fn any_array_event() -> impl Strategy<Value = Event> {
@@ -284,7 +281,7 @@ proptest! {
         let trace = sim.finish();
         let end = trace.check().unwrap().end;
         let found = Cache::new(&trace);
-        let buffers = |action| total(trace.events.iter().filter(|event| event.action == action).map(|event| BufferTotal { count: 1, bytes: event.size }));
+        let buffers = |action| total(trace.events.iter().filter(|event| event.action == action).map(|event| Amount { count: 1, bytes: event.size }));
         prop_assert_eq!((found.hits, found.misses), (buffers(Action::AllocReuse), buffers(Action::AllocNew)));
         prop_assert_eq!((found.entered, found.evicted), (buffers(Action::FreeActiveToCache), buffers(Action::FreeCacheToOs)));
         prop_assert_eq!(found.passed_by, buffers(Action::FreeActiveToOs));

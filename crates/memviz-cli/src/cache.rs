@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use memviz_analyze::{BufferTotal, Cache, Moment, NearMissKind};
+use memviz_analyze::{Amount, Cache, Moment, NearMissKind};
 
 use crate::answer::{Question, Report, to_json};
 use crate::input::{Input, Source};
@@ -79,7 +79,7 @@ fn rates(page: &mut Page, cache: &Cache) {
     page.number("Evicted", &text_from_bytes(cache.evicted.bytes), &format!("in {}, {largest}", buffers(cache.evicted)));
 }
 
-fn buffers(sum: BufferTotal) -> String {
+fn buffers(sum: Amount) -> String {
     format!("{} {}", thousands(sum.count), if sum.count == 1 { "buffer" } else { "buffers" })
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use memviz_analyze::{BufferTotal, CodeLine, Instant, Pinned, Waiting, WithoutArrayKind};
+use memviz_analyze::{Amount, Instant, Pinned, StackLine, Waiting, WithoutArrayKind};
 
 use crate::answer::{Question, Report, to_json};
 use crate::input::{Input, Source};
@@ -90,15 +90,15 @@ fn counted(count: u64, one: &str, many: &str) -> String {
 }
 
 /// A line, or that there is none.
-pub(crate) fn place(page: &Page, line: &CodeLine) -> Place {
-    if *line == CodeLine::default() {
+pub(crate) fn place(page: &Page, line: &StackLine) -> Place {
+    if *line == StackLine::default() {
         return Place::Words("no Python line".to_owned());
     }
     Place::line(page, &line.file, line.line, &line.function)
 }
 
 /// "train.py:12" within a text.
-pub(crate) fn short(page: &Page, line: &CodeLine) -> String {
+pub(crate) fn short(page: &Page, line: &StackLine) -> String {
     match place(page, line) {
         Place::Line(place, _) => place,
         Place::Words(words) => words,
@@ -124,7 +124,7 @@ fn views(page: &mut Page, pinned: &Pinned) {
     if let Some(row) = pinned.views.first() {
         let text = format!(
             "{} at {}: {} of views made at {}. A copy of the view (mx.contiguous, or + 0) lets the buffer go.",
-            of_buffers(BufferTotal { count: row.count, bytes: row.bytes }),
+            of_buffers(Amount { count: row.count, bytes: row.bytes }),
             short(page, &row.buffer),
             size(row.reached_bytes),
             short(page, &row.view),
@@ -133,7 +133,7 @@ fn views(page: &mut Page, pinned: &Pinned) {
     }
 }
 
-fn of_buffers(sum: BufferTotal) -> String {
+fn of_buffers(sum: Amount) -> String {
     format!("{} in {}", size(sum.bytes), buffers(sum.count))
 }
 
