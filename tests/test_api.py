@@ -7,7 +7,8 @@ import pytest
 from replay import is_alloc, is_free
 from running import run_program
 
-OPTIONAL = {"array"}
+# Keys that only some events have: those of arrays, and of what an array is computed from.
+OPTIONAL = [{"array", "inputs"}, {"inputs"}, set()]
 
 
 @pytest.mark.parametrize("level", ["buffers", "arrays"])
@@ -16,13 +17,13 @@ def test_events_have_the_documented_keys(level):
     documented = set()
     for names in re.findall(r"^    ([a-z_]+(?:, [a-z_]+)*)  ", facts["documented"], re.MULTILINE):
         documented.update(names.split(", "))
-    assert len(documented) == 20
+    assert len(documented) == 21
     every = {frozenset(keys) for keys in facts["keys"]}
-    assert every <= {frozenset(documented), frozenset(documented - OPTIONAL)}
-    assert (frozenset(documented) in every) == (level == "arrays")
+    possible = {frozenset(documented - missing) for missing in OPTIONAL}
+    assert every == (possible if level == "arrays" else {frozenset(documented - OPTIONAL[0])})
     allowed = {"stream": {"int", "NoneType"}, "shape": {"tuple", "NoneType"}, "step": {"int", "NoneType"}}
     allowed |= {"annotation": {"str", "NoneType"}, "is_temporary": {"bool"}, "moved": {"bool"}}
-    allowed |= dict.fromkeys(("traceback", "evaluated_at"), {"list"})
+    allowed |= dict.fromkeys(("traceback", "evaluated_at", "inputs"), {"list"})
     allowed |= dict.fromkeys(("action", "device", "memory", "thread", "primitive", "dtype"), {"str"})
     allowed |= dict.fromkeys(("index", "time_us", "address", "size", "requested", "array"), {"int"})
     for key, types in facts["types"].items():

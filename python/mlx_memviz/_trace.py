@@ -123,6 +123,29 @@ class Trace:
         output = "-" if path is None else os.fspath(path)
         return ask("flamegraph", [self], {"output": output, **options}).get("text")
 
+    def pinned(self, *, at: str | int = "last") -> dict[str, Any]:
+        """What keeps memory alive: small views, arrays that wait for an evaluation, buffers without arrays. Needs a recording
+        of level "arrays".
+        """
+        return ask("pinned", [self], {"at": at})
+
+    def retrace(self, *, at: str | int = "last") -> dict[str, Any]:
+        """Compiled functions that were traced again, and what each trace keeps. Needs a recording of level "arrays"."""
+        return ask("retrace", [self], {"at": at})
+
+    def cache(self) -> dict[str, Any]:
+        """How well MLX's buffer cache works, and what `mx.clear_cache()` would give back."""
+        return ask("cache", [self], {})
+
+    def diff(
+        self, other: Trace | None = None, *, at: str | None = None, fail_over: str | int | None = None
+    ) -> dict[str, Any]:
+        """What `other` holds more or less than this run: peak against peak and end against end, or at two moments
+        ("5:50"); without `other`, two moments of this run. `is_over` says whether memory grew by more than `fail_over`.
+        """
+        traces = [self] if other is None else [self, other]
+        return ask("diff", traces, {"at": at, "fail_over": fail_over})
+
 
 def merge(traces: list[Trace], path) -> pathlib.Path:
     """Writes the processes of a distributed run into one recording, .memviz or .pickle, in order of rank."""

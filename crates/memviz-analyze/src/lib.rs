@@ -22,6 +22,10 @@
 //! ```
 
 mod about;
+mod arrays;
+mod cache;
+mod compile;
+mod diff;
 mod ended;
 mod evaluation;
 mod flame;
@@ -32,8 +36,11 @@ mod instant;
 mod leaks;
 mod lines;
 mod loops;
+mod moved;
 mod next;
 mod peak;
+mod pinned;
+mod retrace;
 pub mod size;
 mod summary;
 mod tree;
@@ -41,6 +48,9 @@ mod trend;
 mod watch;
 
 pub use about::About;
+pub use arrays::NeedsArrays;
+pub use cache::{CACHE_SCHEMA, Cache, CacheLine, NearMiss, NearMissKind, NotReused, SizeClass};
+pub use diff::{ChangedLine, ChangedPrimitive, Comparison, DIFF_SCHEMA, Diff, Side};
 pub use ended::Ended;
 pub use flame::{FlameOf, StackTotal, stack_totals};
 pub use growth::{GROWTH_SCHEMA, Growth, GrowthOptions, LineGrowth, LoopGrowth, MOST_BUFFERS, StepAmount};
@@ -51,8 +61,10 @@ pub use lines::{FrameClass, UserLines};
 pub use loops::Every;
 pub use next::{Suggestion, suggest};
 pub use peak::{
-    LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, find_peaks_in, live_at, top_lines,
+    LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, find_peaks_in, live_at, moment_at, top_lines,
 };
+pub use pinned::{HeldLine, PINNED_SCHEMA, Pinned, PinnedByView, Waiting, WithoutArray, WithoutArrayKind};
+pub use retrace::{Cause, RETRACE_SCHEMA, Retrace, TracedFunction, VaryingAxis};
 pub use summary::{ActionTotal, Checked, DeviceView, EventCounts, Moves, Rest, SUMMARY_SCHEMA, Summary, Written};
 pub use tree::TreeRow;
 pub use trend::{Trend, Verdict};

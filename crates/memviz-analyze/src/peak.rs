@@ -37,7 +37,7 @@ impl Moment {
         self.active_bytes + self.cached_bytes
     }
 
-    fn of(trace: &Trace, after_events: usize, totals: Totals) -> Moment {
+    pub(crate) fn of(trace: &Trace, after_events: usize, totals: Totals) -> Moment {
         let index = trace.first_index + after_events as u64;
         let mut cursor = trace.mark_cursor();
         // The moment belongs to its last event, so marks set after that event do not count.
@@ -167,6 +167,14 @@ pub(crate) fn live_and_moment(trace: &Trace, after_events: usize) -> (Live, Mome
     let mut ledger = start_of(trace);
     replay(&mut ledger, trace, 0..after_events.min(trace.events.len()));
     (Live::of(&ledger), Moment::of(trace, after_events, ledger.totals()))
+}
+
+/// The sums after the first `after_events` events of `trace`.
+pub fn moment_at(trace: &Trace, after_events: usize) -> Moment {
+    let after_events = after_events.min(trace.events.len());
+    let mut ledger = start_of(trace);
+    replay(&mut ledger, trace, 0..after_events);
+    Moment::of(trace, after_events, ledger.totals())
 }
 
 /// Why a row of a table has the line it has.

@@ -89,6 +89,10 @@ impl Command {
             Command::Flamegraph(args) => Some(Box::new(args)),
             Command::Export(args) => Some(Box::new(args)),
             Command::Merge(args) => Some(Box::new(args)),
+            Command::Pinned(args) => Some(Box::new(args)),
+            Command::Retrace(args) => Some(Box::new(args)),
+            Command::Cache(args) => Some(Box::new(args)),
+            Command::Diff(args) => Some(Box::new(args)),
             Command::Run(_) | Command::Doctor(_) | Command::Check(_) => None,
         }
     }

@@ -18,7 +18,9 @@
 
 mod answer;
 mod args;
+mod cache;
 mod check;
+mod diff;
 mod export;
 mod flamegraph;
 mod growth;
@@ -27,9 +29,11 @@ mod leaks;
 mod merge;
 mod output;
 mod peak;
+mod pinned;
 mod plan;
 mod render;
 mod report;
+mod retrace;
 mod run_args;
 
 use std::ffi::OsString;

@@ -39,6 +39,7 @@ pub fn layout<'py>(py: Python<'py>, version: &str) -> PyResult<Bound<'py, PyDict
     dict.set_item("primitive", desc.primitive)?;
     dict.set_item("status", desc.status)?;
     dict.set_item("data", desc.data)?;
+    dict.set_item("inputs", desc.inputs)?;
     dict.set_item("pad_after_status", desc.pad_after_status)?;
     dict.set_item("pad_after_tracer", desc.pad_after_tracer)?;
     Ok(dict)

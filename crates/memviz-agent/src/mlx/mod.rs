@@ -22,6 +22,8 @@ pub struct DescLayout {
     pub status: usize,
     /// First word of `shared_ptr<Data>`; the `Data` begins with the buffer.
     pub data: usize,
+    /// `std::vector<array>` of inputs, which is empty again once the array is evaluated.
+    pub inputs: usize,
     /// Four bytes of padding after `status`.
     pub pad_after_status: usize,
     /// Two bytes of padding and then four more, after `is_tracer` (which is 3 bytes before).

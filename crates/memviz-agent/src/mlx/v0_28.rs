@@ -9,6 +9,7 @@ pub const DESC: DescLayout = DescLayout {
     primitive: 200,
     status: 216,
     data: 272,
+    inputs: 312,
     pad_after_status: 220,
     pad_after_tracer: 266,
 };
