@@ -36,6 +36,7 @@ mod next;
 mod peak;
 pub mod size;
 mod summary;
+mod timeline;
 mod tree;
 mod trend;
 mod watch;
@@ -54,5 +55,6 @@ pub use peak::{
     LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, find_peaks_in, live_at, top_lines,
 };
 pub use summary::{ActionTotal, Checked, DeviceView, EventCounts, Moves, Rest, SUMMARY_SCHEMA, Summary, Written};
+pub use timeline::{Column, Timeline, timeline};
 pub use tree::TreeRow;
 pub use trend::{Trend, Verdict};
