@@ -123,6 +123,11 @@ class Trace:
         output = "-" if path is None else os.fspath(path)
         return ask("flamegraph", [self], {"output": output, **options}).get("text")
 
+    def _repr_html_(self) -> str:
+        from mlx_memviz import _html
+
+        return _html.trace_html(self)
+
 
 def merge(traces: list[Trace], path) -> pathlib.Path:
     """Writes the processes of a distributed run into one recording, .memviz or .pickle, in order of rank."""
