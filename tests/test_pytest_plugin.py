@@ -68,7 +68,7 @@ def test_leaks_are_what_is_left_after_a_collection(tmp_path):
     text += "    loop.append(loop)\n    mx.eval(loop[0])\n"
     outcomes, out = run_tests(tmp_path, text)
     assert outcomes == {"test_keeps": "FAILED", "test_cycle": "PASSED"}
-    assert "mlx_leaks: the test left 4.0 MiB (4,194,304 bytes) behind" in out and "test_it.py:12 in test_keeps" in out
+    assert "mlx_leaks: the test left 4.0 MiB (4,194,304 bytes) behind" in out and "test_it.py:11 in test_keeps" in out
 
 
 def test_parametrize_classes_and_async(tmp_path):

@@ -9,7 +9,8 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from mlx_memviz import _attach, _native, _notebook, _text
 
@@ -20,7 +21,8 @@ _NO_LINE = "no Python line"
 _OWN_FOLDER = os.path.dirname(__file__) + os.sep
 
 
-class Output(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Output:
     """An array that an operation will make."""
 
     shape: tuple[int, ...]
@@ -28,7 +30,8 @@ class Output(NamedTuple):
     bytes: int
 
 
-class Input(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Input:
     """An array that an operation takes. `node` is the index of the operation that makes it, None when it needs none."""
 
     shape: tuple[int, ...]
@@ -39,7 +42,8 @@ class Input(NamedTuple):
     is_in_memory: bool
 
 
-class Leaf(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Leaf:
     """An array at the edge: it is in memory, or it is the argument of a function that MLX traces."""
 
     index: int
@@ -52,7 +56,8 @@ class Leaf(NamedTuple):
     line: int | None
 
 
-class Node(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Node:
     """An operation that waits. `shape` and `dtype` are those of its first output; `file` is None when not known.
 
     `bytes` is what its outputs need when no buffer is reused: 0 for views, and for a reshape that need not copy. MLX may
@@ -72,7 +77,8 @@ class Node(NamedTuple):
     traceback: list[tuple[str, str, int]]
 
 
-class GraphLine(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GraphLine:
     """What one line of the program built. `file` is None for operations without a known line, and `place` says why."""
 
     place: str
@@ -182,10 +188,10 @@ class Graph:
             total[0] += 1
             total[1] += size
             total[2][primitive] += 1
-        lines = [
-            GraphLine(_place_text(*key), *key[1:], count, size, dict(primitives.most_common()))
-            for key, (count, size, primitives) in sums.items()
-        ]
+        lines = []
+        for (is_unknown, file, function, number), (count, size, primitives) in sums.items():
+            place = _place_text(is_unknown, file, number)
+            lines.append(GraphLine(place, file, function, number, count, size, dict(primitives.most_common())))
         return sorted(lines, key=lambda line: (-line.bytes, -line.count, line.place))
 
     def __str__(self) -> str:
@@ -260,7 +266,7 @@ _HEAD = ("nodes", "bytes", "built at", "primitives")
 _HINT = f'"{_UNKNOWN}": no recording ran when these were built; build them inside mlx_memviz.record() and ask before it ends.'
 
 
-def _place_text(is_unknown: bool, file: str | None, function: str | None, line: int | None) -> str:
+def _place_text(is_unknown: bool, file: str | None, line: int | None) -> str:
     if file is None:
         return _UNKNOWN if is_unknown else _NO_LINE
     return _text.place(file, line or 0)

@@ -4,10 +4,13 @@ IPython compiles a cell under a name of its own, `/tmp/ipykernel_71/1926931301.p
 Loaded by `%load_ext mlx_memviz`; nothing here imports IPython before that.
 """
 
+# mypy: ignore-missing-imports
+
 from __future__ import annotations
 
 import ast
 import sys
+from types import FrameType
 from typing import Any
 
 
@@ -110,7 +113,7 @@ class _Code:
 def _own_number(shell: Any) -> int:
     """Execution count of the cell that is running: the shell's own is already the next one in some versions."""
     numbers = _numbers(shell)
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code.co_filename in numbers:
             return numbers[frame.f_code.co_filename]

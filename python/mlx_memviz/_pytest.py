@@ -5,6 +5,8 @@ when its call began, fixtures set up. Allocator events are counted, so memory th
 The hooks are in `mlx_memviz_pytest`.
 """
 
+# mypy: ignore-missing-imports
+
 from __future__ import annotations
 
 import gc
@@ -245,7 +247,7 @@ def _made_by(line: dict[str, Any]) -> str:
 class Reporter:
     """Prints and writes what the tests reported; lives in the process that has the terminal."""
 
-    def __init__(self, config):
+    def __init__(self, config: Any):
         path = config.getoption("memviz_json")
         # The program may change its folder since.
         self._path = None if path is None else pathlib.Path(path).absolute()

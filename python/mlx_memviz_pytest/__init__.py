@@ -4,6 +4,8 @@ pytest loads this in every project of an environment, so it imports neither mlx_
 that is also why it is no module of `mlx_memviz`. What is measured and how: `mlx_memviz._pytest`, and docs/pytest.md.
 """
 
+# mypy: ignore-missing-imports
+
 from __future__ import annotations
 
 import pytest

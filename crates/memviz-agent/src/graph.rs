@@ -205,7 +205,6 @@ impl Desc {
     }
 
     fn built(&self, is_recording: bool) -> Option<StackId> {
-        #[expect(clippy::cast_possible_truncation, reason = "an address of this process")]
         let addr = self.words.as_ptr() as usize;
         // SAFETY: a copy of a whole descriptor, alive during the call.
         let stamp = unsafe { crate::stamp::read(addr, &self.layout) }.filter(|_| is_recording)?;
