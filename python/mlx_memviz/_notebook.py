@@ -4,8 +4,6 @@ IPython compiles a cell under a name of its own, `/tmp/ipykernel_71/1926931301.p
 Loaded by `%load_ext mlx_memviz`; nothing here imports IPython before that.
 """
 
-# mypy: ignore-missing-imports
-
 from __future__ import annotations
 
 import ast
@@ -38,7 +36,7 @@ def load(shell: Any) -> None:
 
 
 def _parser():
-    from IPython.core.magic_arguments import MagicArgumentParser
+    from IPython.core.magic_arguments import MagicArgumentParser  # type: ignore[import-not-found,unused-ignore]
 
     parser = MagicArgumentParser("%%memviz", description="Records this cell and shows its memory and its lines.")
     parser.add_argument("-o", "--output", metavar="NAME", help="variable that gets the Recording")
@@ -51,7 +49,7 @@ def _parser():
 
 
 def _options(line: str):
-    from IPython.core.error import UsageError
+    from IPython.core.error import UsageError  # type: ignore[import-not-found,unused-ignore]
 
     from mlx_memviz import _native
 
@@ -71,7 +69,7 @@ def _memviz(line: str, cell: str) -> Any:
     """Records this cell and shows its memory over time and its top lines. `%%memviz -h` lists the options."""
     # IPython leaves frames with this name out of tracebacks: an exception of the cell looks as it does without us.
     __tracebackhide__ = True
-    from IPython.display import HTML, display
+    from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
 
     from mlx_memviz import _html, _recording
 

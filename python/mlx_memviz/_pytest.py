@@ -5,8 +5,6 @@ when its call began, fixtures set up. Allocator events are counted, so memory th
 The hooks are in `mlx_memviz_pytest`.
 """
 
-# mypy: ignore-missing-imports
-
 from __future__ import annotations
 
 import gc
@@ -16,7 +14,7 @@ import pathlib
 from collections.abc import Callable, Generator
 from typing import Any
 
-import pytest
+import pytest  # type: ignore[import-not-found,unused-ignore]
 
 from mlx_memviz import _attach, _native, _recording, _text
 

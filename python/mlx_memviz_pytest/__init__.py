@@ -4,11 +4,9 @@ pytest loads this in every project of an environment, so it imports neither mlx_
 that is also why it is no module of `mlx_memviz`. What is measured and how: `mlx_memviz._pytest`, and docs/pytest.md.
 """
 
-# mypy: ignore-missing-imports
-
 from __future__ import annotations
 
-import pytest
+import pytest  # type: ignore[import-not-found,unused-ignore]
 
 MARKS = {
     "mlx_peak": "limit of the bytes that a test adds at its peak, for example '200 MB'",
