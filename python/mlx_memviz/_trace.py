@@ -146,6 +146,11 @@ class Trace:
         traces = [self] if other is None else [self, other]
         return ask("diff", traces, {"at": at, "fail_over": fail_over})
 
+    def _repr_html_(self) -> str:
+        from mlx_memviz import _html
+
+        return _html.trace_html(self)
+
 
 def merge(traces: list[Trace], path) -> pathlib.Path:
     """Writes the processes of a distributed run into one recording, .memviz or .pickle, in order of rank."""

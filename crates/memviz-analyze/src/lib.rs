@@ -43,6 +43,7 @@ mod pinned;
 mod retrace;
 pub mod size;
 mod summary;
+mod timeline;
 mod tree;
 mod trend;
 mod watch;
@@ -66,5 +67,6 @@ pub use peak::{
 pub use pinned::{HeldLine, PINNED_SCHEMA, Pinned, PinnedByView, Waiting, WithoutArray, WithoutArrayKind};
 pub use retrace::{Cause, RETRACE_SCHEMA, Retrace, TracedFunction, VaryingAxis};
 pub use summary::{ActionTotal, Checked, DeviceView, EventCounts, Moves, Rest, SUMMARY_SCHEMA, Summary, Written};
+pub use timeline::{Column, Timeline, timeline};
 pub use tree::TreeRow;
 pub use trend::{Trend, Verdict};
