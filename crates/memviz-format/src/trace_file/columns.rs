@@ -193,6 +193,12 @@ impl<'a> Table<'a> {
         self.u64s(name)?.into_iter().map(narrow).collect()
     }
 
+    /// The numbers of a column that older files of this version lack: zeros then.
+    pub(super) fn later_u64s(&self, name: &str) -> Result<Vec<u64>, Wrong> {
+        let is_there = self.columns.iter().any(|(column, _)| column == name);
+        if is_there { self.u64s(name) } else { Ok(vec![0; self.rows]) }
+    }
+
     /// The texts of a column.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<&'a str>, Wrong> {
         let Column::Text { offsets, bytes } = self.column(name)? else { return Err("numbers where text belongs") };

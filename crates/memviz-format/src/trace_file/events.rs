@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  addresses | addr
-//!  owners    | size | slack | what | built | stream | device
+//!  owners    | size | slack | what | built | stream | device | flags
 //!  events    | after_nanos | action | address | owner | triggered | thread | array
 //! ```
 //!
@@ -27,6 +27,7 @@ struct Owner {
     built: u32,
     stream: i16,
     device: u8,
+    flags: u16,
 }
 
 impl Owner {
@@ -38,6 +39,7 @@ impl Owner {
             built: event.built.0,
             stream: event.stream,
             device: event.device.0,
+            flags: event.flags,
         }
     }
 }
@@ -128,7 +130,8 @@ impl Encoder {
         table.unsigned("what", owners.clone().map(|owner| owner.what.into()));
         table.unsigned("built", owners.clone().map(|owner| owner.built.into()));
         table.signed("stream", owners.clone().map(|owner| owner.stream.into()));
-        table.unsigned("device", owners.map(|owner| owner.device.into()));
+        table.unsigned("device", owners.clone().map(|owner| owner.device.into()));
+        table.unsigned("flags", owners.map(|owner| owner.flags.into()));
         table
     }
 
@@ -182,6 +185,7 @@ impl Decoder {
         let (size, slack) = (table.u64s("size")?, table.numbers::<u32>("slack")?);
         let (what, built) = (table.numbers::<u32>("what")?, table.numbers::<u32>("built")?);
         let (stream, device) = (table.numbers::<i16>("stream")?, table.numbers::<u8>("device")?);
+        let flags = table.later_u64s("flags")?;
         if below(&what, known.whats) && below(&built, known.stacks) {
             let owner = |at: usize| Event {
                 size: size[at],
@@ -190,6 +194,7 @@ impl Decoder {
                 built: StackId(built[at]),
                 stream: stream[at],
                 device: Device(device[at]),
+                flags: flags[at] as u16,
                 ..Event::default()
             };
             self.owners.clear();

@@ -78,6 +78,7 @@ fn bytes_from_event(event: &Event) -> [u8; EVENT_BYTES] {
     bytes[42..44].copy_from_slice(&event.stream.to_le_bytes());
     bytes[44] = event.device.0;
     bytes[45] = event.action as u8;
+    bytes[46..48].copy_from_slice(&event.flags.to_le_bytes());
     bytes
 }
 
@@ -96,7 +97,7 @@ fn event_from_bytes(bytes: &[u8; EVENT_BYTES]) -> Option<Event> {
         stream: (long(40) >> 16) as i16,
         device: Device(bytes[44]),
         action: Action::from_u8(bytes[45])?,
-        spare: 0,
+        flags: (long(40) >> 48) as u16,
     })
 }
 

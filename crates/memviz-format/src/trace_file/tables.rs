@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use memviz_trace::{
-    Buffer, Checkpoint, CheckpointKind, Device, Frame, FrameId, Mark, MarkKind, StackId, StackTable, StringId, Strings,
+    Buffer, Checkpoint, CheckpointKind, Device, DeviceMemory, Frame, FrameId, Mark, MarkKind, StackId, StackTable, StringId, Strings,
     Thread, ThreadId, Trace, What, WhatId,
 };
 
@@ -182,7 +182,12 @@ pub(super) fn checkpoints(points: &[Checkpoint]) -> Builder {
     table.unsigned("active", points.clone().map(|point| point.active));
     table.unsigned("cached", points.clone().map(|point| point.cached));
     table.unsigned("mlx_active", points.clone().map(|point| point.mlx_active));
-    table.unsigned("mlx_cached", points.map(|point| point.mlx_cached));
+    table.unsigned("mlx_cached", points.clone().map(|point| point.mlx_cached));
+    let devices = points.map(|point| point.device.unwrap_or_default());
+    table.unsigned("devices", devices.clone().map(|device| device.devices));
+    table.unsigned("device_free", devices.clone().map(|device| device.free));
+    table.unsigned("device_total", devices.clone().map(|device| device.total));
+    table.unsigned("device_pool", devices.map(|device| device.pool));
     table
 }
 
@@ -190,6 +195,8 @@ pub(super) fn read_checkpoints(table: &Table<'_>, trace: &mut Trace) -> Result<(
     let (index, time_nanos, kind) = (table.u64s("index")?, table.u64s("time_nanos")?, table.u64s("kind")?);
     let (active, cached) = (table.u64s("active")?, table.u64s("cached")?);
     let (mlx_active, mlx_cached) = (table.u64s("mlx_active")?, table.u64s("mlx_cached")?);
+    let (devices, free) = (table.later_u64s("devices")?, table.later_u64s("device_free")?);
+    let (total, pool) = (table.later_u64s("device_total")?, table.later_u64s("device_pool")?);
     for at in 0..table.rows() {
         trace.checkpoints.push(Checkpoint {
             index: index[at],
@@ -199,13 +206,20 @@ pub(super) fn read_checkpoints(table: &Table<'_>, trace: &mut Trace) -> Result<(
             cached: cached[at],
             mlx_active: mlx_active[at],
             mlx_cached: mlx_cached[at],
+            device: (devices[at] > 0).then(|| DeviceMemory {
+                devices: devices[at],
+                free: free[at],
+                total: total[at],
+                pool: pool[at],
+            }),
         });
     }
     Ok(())
 }
 
 fn checkpoint_kind(number: u64) -> Result<CheckpointKind, Wrong> {
-    let kinds = [CheckpointKind::Start, CheckpointKind::Step, CheckpointKind::User, CheckpointKind::Stop];
+    use CheckpointKind::{Oom, Start, Step, Stop, User};
+    let kinds = [Start, Step, User, Stop, Oom];
     kinds.into_iter().find(|kind| *kind as u64 == number).ok_or("a checkpoint of an unknown kind")
 }
 
@@ -259,7 +273,8 @@ pub(super) fn buffers(buffers: &[Buffer]) -> Builder {
     table.unsigned("triggered", buffers.clone().map(|buffer| buffer.triggered.0.into()));
     table.unsigned("thread", buffers.clone().map(|buffer| buffer.thread.0.into()));
     table.signed("stream", buffers.clone().map(|buffer| buffer.stream.into()));
-    table.unsigned("device", buffers.map(|buffer| buffer.device.0.into()));
+    table.unsigned("device", buffers.clone().map(|buffer| buffer.device.0.into()));
+    table.unsigned("flags", buffers.map(|buffer| buffer.flags.into()));
     table
 }
 
@@ -270,7 +285,7 @@ pub(super) fn read_buffers(table: &Table<'_>, buffers: &mut Vec<Buffer>) -> Resu
     let (alloc_nanos, what) = (table.u64s("alloc_nanos")?, table.numbers::<u32>("what")?);
     let (built, triggered) = (table.numbers::<u32>("built")?, table.numbers::<u32>("triggered")?);
     let (thread, device) = (table.numbers::<u16>("thread")?, table.numbers::<u8>("device")?);
-    let stream = table.numbers::<i16>("stream")?;
+    let (stream, flags) = (table.numbers::<i16>("stream")?, table.later_u64s("flags")?);
     buffers.extend((0..table.rows()).map(|at| Buffer {
         addr: addr[at],
         size: size[at],
@@ -284,6 +299,7 @@ pub(super) fn read_buffers(table: &Table<'_>, buffers: &mut Vec<Buffer>) -> Resu
         thread: ThreadId(thread[at]),
         stream: stream[at],
         device: Device(device[at]),
+        flags: flags[at] as u16,
     }));
     Ok(())
 }
