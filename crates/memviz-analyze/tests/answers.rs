@@ -1,5 +1,7 @@
 //! Laws of peak, growth and leaks on scripted and simulated traces, and on traces that contradict themselves.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 #[path = "../../memviz-format/tests/simulate/mod.rs"]
 mod simulate;
 
