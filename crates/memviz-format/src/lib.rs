@@ -1,7 +1,9 @@
 //! Files of mlx-memviz: bytes in, bytes out.
 //!
-//! [`trace_file`] is our own format: written while a program runs, readable whatever ends it. [`torch`] writes what PyTorch's
-//! memory_viz page and `torch.cuda._memory_viz` read, and reads it back without running code. Needs a [`memviz_trace::Trace`]; does not open files, does not analyse, does not record.
+//! [`trace_file`] is our own format: written while a program runs, readable whatever ends it. [`torch`] writes what
+//! PyTorch's memory_viz page and `torch.cuda._memory_viz` read, and reads it back without running code. Paths and suffixes are
+//! told apart in one place, [`read_path`] and [`write_path`]. Needs a [`memviz_trace::Trace`]; does not analyse, does not
+//! record.
 //!
 //! ```
 //! use memviz_format::torch::{self, Limits};
