@@ -23,6 +23,7 @@ using D = mlx::core::array::ArrayDesc;
 int main() {
   std::printf("{");
   FIELD(shape) FIELD(dtype) FIELD(primitive) FIELD(status) FIELD(event) FIELD(is_tracer) FIELD(data)
+  FIELD(flags) FIELD(inputs) FIELD(siblings)
   std::printf("\\"size\\": [%zu, 0]}", sizeof(D));
 }
 """
@@ -50,7 +51,7 @@ def test_table_agrees_with_the_header(version, tmp_path):
     fields = compiled_offsets(spec, tmp_path)
     code = f"import json; from mlx_memviz import _native; print(json.dumps(_native.layout({version!r})))"
     table = run_python(["-c", code], spec).facts
-    for name in ("shape", "dtype", "primitive", "status", "data"):
+    for name in ("shape", "dtype", "primitive", "status", "data", "flags", "inputs", "siblings", "size"):
         assert table[name] == fields[name][0], name
     status_end = sum(fields["status"])
     assert status_end <= table["pad_after_status"] and table["pad_after_status"] + 4 <= fields["event"][0]

@@ -25,6 +25,9 @@ def test_a_program_that_uses_the_documented_names_type_checks(tmp_path):
         "    mlx_memviz.step()\n"
         "text: str = recording.summary()\n"
         "events: list[dict[str, object]] = recording.events()\n"
+        "graph: mlx_memviz.Graph = mlx_memviz.graph([])\n"
+        "places: list[str] = [line.place for line in graph.by_line()]\n"
+        "sizes: list[int] = [node.bytes for node in graph.nodes if node.file is not None]\n"
     )
     done = run_python(["-m", "mypy", "--strict", program], SPEC, timeout=300)
     assert done.returncode == 0, str(done)

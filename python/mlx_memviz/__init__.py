@@ -11,9 +11,10 @@ The file opens in PyTorch's page, https://docs.pytorch.org/memory_viz. `memviz r
 not know of us. Sizes are bytes everywhere, times are seconds unless a name says otherwise.
 """
 
-from mlx_memviz import _native
+from mlx_memviz import _native, _notebook
 from mlx_memviz._compat import dump_snapshot, get_memory_events, record_memory_events
 from mlx_memviz._compat import install as _install_names
+from mlx_memviz._graph import Graph, graph
 from mlx_memviz._native import AttachError, MemvizError, TraceError
 from mlx_memviz._recording import (
     Recording,
@@ -26,7 +27,7 @@ from mlx_memviz._recording import (
     step,
     stop,
 )
-from mlx_memviz._trace import Trace, load, load_ranks
+from mlx_memviz._trace import Trace, load, load_ranks, merge
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,7 @@ if _native.__version__ != __version__:
 
 __all__ = [
     "AttachError",
+    "Graph",
     "MemvizError",
     "Recording",
     "Trace",
@@ -46,8 +48,10 @@ __all__ = [
     "attach_oom_observer",
     "dump_snapshot",
     "get_memory_events",
+    "graph",
     "load",
     "load_ranks",
+    "merge",
     "record",
     "record_memory_events",
     "snapshot",
@@ -56,5 +60,11 @@ __all__ = [
     "step",
     "stop",
 ]
+
+
+def load_ipython_extension(shell) -> None:
+    """`%load_ext mlx_memviz`: adds the cell magic `%%memviz`."""
+    _notebook.load(shell)
+
 
 _install_names()

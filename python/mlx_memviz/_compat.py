@@ -63,6 +63,7 @@ def get_memory_events() -> list[dict[str, Any]]:
     step          number of the step, None when `step()` is not used
     annotation    innermost `annotate` name, or None
     array         level "arrays": id of the array
+    inputs        level "arrays", "ArrayInputs": ids of arrays that the array is computed from
     """
     return _source().events()
 

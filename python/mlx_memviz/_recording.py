@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from mlx_memviz import _attach, _endings, _native, _rank
+from mlx_memviz import _attach, _endings, _native, _notebook, _rank
 from mlx_memviz._trace import Trace, load
 
 _running: Recording | None = None
@@ -139,10 +139,16 @@ class Recording:
                 raise _native.AttachError(
                     "nothing is recorded yet: call start(), or use the recording in a with statement"
                 )
-            return Trace(_native.trace(self._header))
+            return Trace(_native.trace(self._full_header()))
         if self._trace is None:
-            self._trace = Trace(self._stopped.trace(self._header))
+            self._trace = Trace(self._stopped.trace(self._full_header()))
         return self._trace
+
+    def _full_header(self) -> dict[str, Any]:
+        return {**self._header, "file_names": _notebook.cell_names()}
+
+    def _repr_html_(self) -> str:
+        return self.trace._repr_html_() if self._header else "<div>a recording that was not started</div>"
 
     def events(self) -> list[dict[str, Any]]:
         """Every event, oldest first; the keys are those of `get_memory_events`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 from typing import Any, Literal
 
@@ -98,6 +99,63 @@ class Trace:
         top        number of lines
         """
         return ask("leaks", [self], {"idle": idle, "fail_over": fail_over, "top": top})
+
+    def export(self, path, format: str | None = None) -> list[pathlib.Path]:
+        """Writes the trace for another tool: torch, parquet, perfetto, pprof, speedscope, collapsed, csv or json. The name says
+        the format unless `format` does. Returns the files written: tables are three.
+        """
+        answer = ask("export", [self], {"output": os.fspath(path), "format": format})
+        return [pathlib.Path(file["path"]) for file in answer["written"]]
+
+    def flamegraph(
+        self,
+        path=None,
+        *,
+        at: str | int = "peak",
+        of: str = "live",
+        count: bool = False,
+        inverted: bool = False,
+        frames: str = "user",
+        format: str | None = None,
+    ) -> str | None:
+        """Memory by call stack, as svg, collapsed or speedscope: written to `path`, or returned as text without one."""
+        options = {"at": at, "of": of, "count": count, "inverted": inverted, "frames": frames, "format": format}
+        output = "-" if path is None else os.fspath(path)
+        return ask("flamegraph", [self], {"output": output, **options}).get("text")
+
+    def pinned(self, *, at: str | int = "last") -> dict[str, Any]:
+        """What keeps memory alive: small views, arrays that wait for an evaluation, buffers without arrays. Needs a recording
+        of level "arrays".
+        """
+        return ask("pinned", [self], {"at": at})
+
+    def retrace(self, *, at: str | int = "last") -> dict[str, Any]:
+        """Compiled functions that were traced again, and what each trace keeps. Needs a recording of level "arrays"."""
+        return ask("retrace", [self], {"at": at})
+
+    def cache(self) -> dict[str, Any]:
+        """How well MLX's buffer cache works, and what `mx.clear_cache()` would give back."""
+        return ask("cache", [self], {})
+
+    def diff(
+        self, other: Trace | None = None, *, at: str | None = None, fail_over: str | int | None = None
+    ) -> dict[str, Any]:
+        """What `other` holds more or less than this run: peak against peak and end against end, or at two moments
+        ("5:50"); without `other`, two moments of this run. `is_over` says whether memory grew by more than `fail_over`.
+        """
+        traces = [self] if other is None else [self, other]
+        return ask("diff", traces, {"at": at, "fail_over": fail_over})
+
+    def _repr_html_(self) -> str:
+        from mlx_memviz import _html
+
+        return _html.trace_html(self)
+
+
+def merge(traces: list[Trace], path) -> pathlib.Path:
+    """Writes the processes of a distributed run into one recording, .memviz or .pickle, in order of rank."""
+    answer = ask("merge", traces, {"output": os.fspath(path)})
+    return pathlib.Path(answer["written"][0]["path"])
 
 
 def load(path) -> Trace:

@@ -78,10 +78,15 @@ def save_errors(folder: Path) -> None:
     there = folder / "there.pickle"
     recording.save(there)
     before = there.read_bytes()
+    ours = folder / "there.memviz"
+    recording.save(ours)
+    loaded = mlx_memviz.load(ours)
+    ours_is_equal = loaded.events() == recording.events() and loaded.check() == recording.check()
+    ours_before = ours.read_bytes()
     found = {
         "suffix": raised(lambda: recording.save(folder / "run.txt")),
         "suffix of record": raised(lambda: mlx_memviz.record("run.memory")),
-        "suffix of dump_snapshot": raised(lambda: mlx_memviz.dump_snapshot([], folder / "run")),
+        "suffix of dump_snapshot": raised(lambda: mlx_memviz.dump_snapshot([], folder / "run.memviz")),
         "missing folder": raised(lambda: recording.save(folder / "missing" / "run.pickle")),
         "folder": raised(lambda: recording.save(folder / "folder.pickle")),
     }
@@ -97,9 +102,16 @@ def save_errors(folder: Path) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
     found["full disk"] = raised(lambda: recording.save(there))
+    found["full disk, .memviz"] = raised(lambda: recording.save(ours))
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     left = sorted(path.name for path in folder.rglob("*"))
-    harness.finish(raised=found, same=there.read_bytes() == before, length=len(before), left=left)
+    harness.finish(
+        raised=found,
+        same=there.read_bytes() == before and ours.read_bytes() == ours_before,
+        ours_is_equal=ours_is_equal,
+        lengths=[len(before), len(ours_before)],
+        left=left,
+    )
 
 
 def options() -> None:

@@ -489,6 +489,9 @@ def array_errors(events: list[dict]) -> list:
                 wrong.append([action, event["index"], "array was not created"])
             if event["size"] and address not in active:
                 wrong.append([action, event["index"], "buffer is not active"])
+        elif action == "ArrayInputs":
+            if not {event["array"], *event["inputs"]} <= created - died:
+                wrong.append([action, event["index"], "of an array that is not alive"])
         elif action == "ArrayDied":
             if event["array"] in died:
                 wrong.append([action, event["index"], "died before"])

@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "resolves Python code objects under the GIL")]
 
 use memviz_trace::{
-    Buffer, Checkpoint, Counts, Event, Header, Mark, Strings, Thread, Totals, Trace, TraceBuilder, What,
+    Buffer, Checkpoint, Counts, Event, Header, Mark, StackId, Strings, Thread, Totals, Trace, TraceBuilder, What,
 };
 use rustc_hash::FxHashMap;
 
@@ -103,6 +103,24 @@ impl Copied {
         builder.end_totals = Some(self.totals);
         builder.finish()
     }
+}
+
+/// A trace that holds nothing but the text of these stacks, and their ids in it, in order. Frames of files in `own_folder`
+/// are left out.
+///
+/// # Safety
+/// This thread holds the GIL.
+pub unsafe fn resolve(ids: &[StackId], own_folder: &str) -> (Trace, Vec<StackId>) {
+    let mut builder = TraceBuilder::default();
+    let mut stacks = Stacks::new(own_folder, 0);
+    let unknown = stacks.unknown_sites(ids.iter().copied());
+    // SAFETY: the GIL is held by contract.
+    let sites = unsafe { names::resolve(&unknown) };
+    let strings = &mut builder.trace.strings;
+    stacks.learn(sites, strings);
+    let resolved = ids.iter().map(|&id| stacks.resolve(id, strings)).collect();
+    builder.trace.stacks = stacks.into_table();
+    (builder.finish(), resolved)
 }
 
 /// Context `state`: the recorder's table knows the stacks of the buffers that exist, their allocations do not yet.

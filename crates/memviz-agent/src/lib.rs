@@ -20,6 +20,7 @@ pub mod dump;
 pub mod error;
 pub mod fork;
 mod gap;
+pub mod graph;
 mod hooks;
 pub mod linux;
 mod lock;

@@ -78,6 +78,7 @@ impl SelfTest {
         self.expect("dtype", &(dtype as u32, (dtype >> 32) as u8), &(dtype_code, item_size))?;
         self.expect("primitive of a leaf", &word(layout.primitive), &0)?;
         self.expect("status", &(word(layout.status) as u32), &2)?;
+        self.expect("inputs of a leaf", &(word(layout.inputs), word(layout.inputs + 8)), &(0, 0))?;
         let buffer = linux::read_u64(word(layout.data)).unwrap_or(0);
         let event = self.last_event("malloc", buffer, Action::AllocNew)?;
         // SAFETY: the descriptor of an array that the calling line still holds.

@@ -38,7 +38,7 @@ impl About {
     }
 }
 
-fn duration_nanos(trace: &Trace) -> u64 {
+pub(crate) fn duration_nanos(trace: &Trace) -> u64 {
     let ends = [
         trace.events.last().map(|event| event.time_nanos),
         trace.checkpoints.last().map(|point| point.time_nanos),

@@ -156,7 +156,7 @@ fn loop_growth(trace: &Trace, watch: &mut Watch<'_>, steps: &Steps, options: Gro
     let grown = LoopGrowth {
         every: match (options.every, steps.evaluates) {
             (_, Some(_)) => "eval",
-            (Every::Nanos(_), None) => "time",
+            _ if steps.is_time => "time",
             _ => "step",
         },
         evaluated_at: steps.evaluates.and_then(|stack| user_line(trace, stack)),

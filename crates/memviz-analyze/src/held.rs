@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use memviz_trace::{Frame, StackId, Trace};
+use memviz_trace::{Frame, FrameId, StackId, Trace};
 use serde::Serialize;
 
 use crate::about::About;
@@ -72,6 +72,11 @@ impl StackLine {
     pub(crate) fn of(trace: &Trace, frame: Frame) -> StackLine {
         let text = |id| trace.strings.get(id).to_owned();
         StackLine { file: text(frame.file), line: frame.line, function: text(frame.function) }
+    }
+
+    /// All empty and 0 where there is no Python line.
+    pub(crate) fn of_line(trace: &Trace, line: Option<FrameId>) -> StackLine {
+        line.map(|id| StackLine::of(trace, trace.stacks.frame(id))).unwrap_or_default()
     }
 }
 

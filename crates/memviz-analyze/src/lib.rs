@@ -1,14 +1,14 @@
 //! Answers about a recorded MLX run: pure functions of a [`memviz_trace::Trace`].
 //!
 //! [`find_peaks`] says when memory was highest, [`live_at`] what was active then, [`top_lines`] which lines of the program
-//! it belongs to, and [`Summary`] puts these together for the end of a run. [`UserLines`] decides which frame of a stack is
+//! it belongs to, [`stack_totals`] which call stacks, and [`Summary`] puts these together for the end of a run. [`UserLines`] decides which frame of a stack is
 //! "the line" that a user wants to read.
 //!
 //! A trace that contradicts itself is still answered: events that cannot be true are skipped and counted, and the summary
 //! carries the first violation. Not here: files (`memviz-format`), text for terminals (`memviz-cli`).
 //!
 //! ```
-//! use memviz_analyze::{find_peaks, live_at, top_lines};
+//! use memviz_analyze::{find_peaks, find_peaks_in, live_at, top_lines};
 //! use memviz_trace::{Action, Event, TraceBuilder};
 //!
 //! let mut builder = TraceBuilder::default();
@@ -22,8 +22,13 @@
 //! ```
 
 mod about;
+mod arrays;
+mod cache;
+mod compile;
+mod diff;
 mod ended;
 mod evaluation;
+mod flame;
 mod groups;
 mod growth;
 mod held;
@@ -31,16 +36,24 @@ mod instant;
 mod leaks;
 mod lines;
 mod loops;
+mod moved;
 mod next;
 mod peak;
+mod pinned;
+mod retrace;
 pub mod size;
 mod summary;
+mod timeline;
 mod tree;
 mod trend;
 mod watch;
 
 pub use about::About;
+pub use arrays::NeedsArrays;
+pub use cache::{CACHE_SCHEMA, Cache, CacheLine, NearMiss, NearMissKind, NotReused, SizeClass};
+pub use diff::{ChangedLine, ChangedPrimitive, Comparison, DIFF_SCHEMA, Diff, Side};
 pub use ended::Ended;
+pub use flame::{FlameOf, StackTotal, stack_totals};
 pub use growth::{GROWTH_SCHEMA, Growth, GrowthOptions, LineGrowth, LoopGrowth, MOST_BUFFERS, StepAmount};
 pub use held::{Amount, By, HELD_SCHEMA, Held, HeldGroup, HeldOptions, StackLine};
 pub use instant::{Instant, nanos_from_text, step_range, step_ranges};
@@ -48,7 +61,12 @@ pub use leaks::{LEAKS_SCHEMA, LeakLine, Leaks};
 pub use lines::{FrameClass, UserLines};
 pub use loops::Every;
 pub use next::{Suggestion, suggest};
-pub use peak::{LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, live_at, top_lines};
+pub use peak::{
+    LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, find_peaks_in, live_at, moment_at, top_lines,
+};
+pub use pinned::{HeldLine, PINNED_SCHEMA, Pinned, PinnedByView, Waiting, WithoutArray, WithoutArrayKind};
+pub use retrace::{Cause, RETRACE_SCHEMA, Retrace, TracedFunction, VaryingAxis};
 pub use summary::{ActionTotal, Checked, DeviceView, EventCounts, Moves, Rest, SUMMARY_SCHEMA, Summary, Written};
+pub use timeline::{Column, Timeline, timeline};
 pub use tree::TreeRow;
 pub use trend::{Trend, Verdict};

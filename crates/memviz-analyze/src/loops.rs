@@ -19,10 +19,13 @@ const MOST_LOOPS: usize = 8;
 /// Steps of which values are kept; of longer loops every n-th step is looked at.
 const MOST_STEPS: usize = 2000;
 
+/// Slices of time of a run in which no loop was found.
+const SLICES: u64 = 40;
+
 /// What begins a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Every {
-    /// Steps if the loop is marked, else evaluations.
+    /// Steps if the loop is marked, else evaluations, else a fortieth of the run.
     #[default]
     Auto,
     /// `mlx_memviz.step()`.
@@ -38,6 +41,8 @@ pub enum Every {
 pub(crate) struct Steps {
     /// The evaluating stack, when evaluations begin the steps.
     pub(crate) evaluates: Option<StackId>,
+    /// Equal slices of time begin the steps.
+    pub(crate) is_time: bool,
     /// Boundaries: step `i` has the events `bounds[i]..bounds[i + 1]`.
     pub(crate) bounds: Vec<usize>,
     /// Steps of the loop between two boundaries: 1, or more of a long loop.
@@ -48,7 +53,7 @@ impl Steps {
     fn new(evaluates: Option<StackId>, mut bounds: Vec<usize>) -> Steps {
         let stride = bounds.len().div_ceil(MOST_STEPS).max(1);
         bounds = bounds.into_iter().step_by(stride).collect();
-        Steps { evaluates, bounds, stride }
+        Steps { evaluates, is_time: false, bounds, stride }
     }
 
     /// Events of the loop.
@@ -70,10 +75,17 @@ pub(crate) fn loops_of(trace: &Trace, every: Every) -> Result<Vec<Steps>, String
             "the recording has no steps; mark them by mlx_memviz.step() at the end of each, or use --every eval"
                 .to_owned()
         }),
-        Every::Auto => Ok(by_mark(trace)
-            .filter(|steps| steps.bounds.len() > LEAST_STEPS)
-            .map_or_else(|| by_evaluation(trace), |steps| vec![steps])),
+        Every::Auto => Ok(found(trace)),
     }
+}
+
+fn found(trace: &Trace) -> Vec<Steps> {
+    if let Some(steps) = by_mark(trace).filter(|steps| steps.bounds.len() > LEAST_STEPS) {
+        return vec![steps];
+    }
+    let loops = by_evaluation(trace);
+    let slice = trace.events.last().map_or(0, |event| event.time_nanos / SLICES);
+    if loops.is_empty() && slice > 0 { vec![by_time(trace, slice)] } else { loops }
 }
 
 /// The last range, of a step that no mark ended, is left out.
@@ -97,7 +109,7 @@ fn by_time(trace: &Trace, nanos: u64) -> Steps {
     let end = trace.events.last().map_or(0, |event| event.time_nanos);
     let slices = (end / nanos).min(MOST_STEPS as u64 * 1000);
     let bound = |slice: u64| trace.events.partition_point(|event| event.time_nanos < slice.saturating_mul(nanos));
-    Steps::new(None, (0..=slices).map(bound).collect())
+    Steps { is_time: true, ..Steps::new(None, (0..=slices).map(bound).collect()) }
 }
 
 fn by_evaluation(trace: &Trace) -> Vec<Steps> {

@@ -31,7 +31,7 @@ pub fn suggest(trace: &Trace, summary: &Summary) -> Vec<Suggestion> {
 
 fn growth(trace: &Trace) -> Option<Suggestion> {
     let growth = Growth::new(trace, GrowthOptions { top: 1, ..GrowthOptions::default() }).ok()?;
-    let main = growth.main_loop().filter(|main| main.verdict == Verdict::Grows)?;
+    let main = growth.main_loop().filter(|main| main.verdict == Verdict::Grows && main.every != "time")?;
     let because = if main.bytes.verdict == Verdict::Grows {
         format!("active memory grows {} a step", text_from_bytes(main.bytes.slope.abs().round() as u64))
     } else {

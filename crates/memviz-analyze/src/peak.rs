@@ -37,7 +37,7 @@ impl Moment {
         self.active_bytes + self.cached_bytes
     }
 
-    fn of(trace: &Trace, after_events: usize, totals: Totals) -> Moment {
+    pub(crate) fn of(trace: &Trace, after_events: usize, totals: Totals) -> Moment {
         let index = trace.first_index + after_events as u64;
         let mut cursor = trace.mark_cursor();
         // The moment belongs to its last event, so marks set after that event do not count.
@@ -74,7 +74,7 @@ pub fn find_peaks(trace: &Trace) -> Peaks {
 }
 
 /// The highest moments from the state before the first event of `range` to that after its last one.
-pub(crate) fn find_peaks_in(trace: &Trace, range: Range<usize>) -> Peaks {
+pub fn find_peaks_in(trace: &Trace, range: Range<usize>) -> Peaks {
     let mut ledger = start_of(trace);
     replay(&mut ledger, trace, 0..range.start);
     let mut skipped_events = 0;
@@ -167,6 +167,14 @@ pub(crate) fn live_and_moment(trace: &Trace, after_events: usize) -> (Live, Mome
     let mut ledger = start_of(trace);
     replay(&mut ledger, trace, 0..after_events.min(trace.events.len()));
     (Live::of(&ledger), Moment::of(trace, after_events, ledger.totals()))
+}
+
+/// The sums after the first `after_events` events of `trace`.
+pub fn moment_at(trace: &Trace, after_events: usize) -> Moment {
+    let after_events = after_events.min(trace.events.len());
+    let mut ledger = start_of(trace);
+    replay(&mut ledger, trace, 0..after_events);
+    Moment::of(trace, after_events, ledger.totals())
 }
 
 /// Why a row of a table has the line it has.
@@ -271,7 +279,7 @@ impl<'a> LineKeys<'a> {
     }
 }
 
-fn is_from_start(trace: &Trace, buffer: &Buffer) -> bool {
+pub(crate) fn is_from_start(trace: &Trace, buffer: &Buffer) -> bool {
     let found = trace.start.binary_search_by_key(&buffer.addr, |start| start.addr);
     found.is_ok_and(|at| Buffer { is_cached: buffer.is_cached, ..trace.start[at] } == *buffer)
 }

@@ -229,8 +229,9 @@ fn actions(trace: &Trace) -> Vec<ActionTotal> {
     let mut sums = [(0_u64, 0_u64); Action::ALL.len()];
     for event in &trace.events {
         let sum = &mut sums[event.action as usize];
-        // FilteredNet keeps a signed change in `size`, which is no size.
-        let size = if event.action == Action::FilteredNet { 0 } else { event.size };
+        // FilteredNet keeps a signed change in `size`, array events ids: these are no sizes.
+        let is_size = event.action != Action::FilteredNet && !event.action.is_array();
+        let size = if is_size { event.size } else { 0 };
         *sum = (sum.0 + 1, sum.1.wrapping_add(size));
     }
     let totals = Action::ALL.iter().zip(sums);

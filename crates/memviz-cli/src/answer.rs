@@ -86,6 +86,13 @@ impl Command {
             Command::Peak(args) => Some(Box::new(args)),
             Command::Growth(args) => Some(Box::new(args)),
             Command::Leaks(args) => Some(Box::new(args)),
+            Command::Flamegraph(args) => Some(Box::new(args)),
+            Command::Export(args) => Some(Box::new(args)),
+            Command::Merge(args) => Some(Box::new(args)),
+            Command::Pinned(args) => Some(Box::new(args)),
+            Command::Retrace(args) => Some(Box::new(args)),
+            Command::Cache(args) => Some(Box::new(args)),
+            Command::Diff(args) => Some(Box::new(args)),
             Command::Run(_) | Command::Doctor(_) | Command::Check(_) => None,
         }
     }

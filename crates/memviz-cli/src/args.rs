@@ -4,11 +4,18 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::cache::CacheArgs;
+use crate::diff::DiffArgs;
+use crate::export::ExportArgs;
+use crate::flamegraph::FlamegraphArgs;
 use crate::growth::GrowthArgs;
 use crate::leaks::LeaksArgs;
+use crate::merge::MergeArgs;
 use crate::peak::PeakArgs;
+use crate::pinned::PinnedArgs;
 use crate::plan::DoctorPlan;
 use crate::report::ReportArgs;
+use crate::retrace::RetraceArgs;
 use crate::run_args::RunArgs;
 
 /// Memory profiler for MLX: what uses the memory, and which line made it.
@@ -42,6 +49,20 @@ pub(crate) enum Command {
     Growth(GrowthArgs),
     /// Say what is alive at the end and was not at the start
     Leaks(LeaksArgs),
+    /// Draw memory by call stack: SVG, collapsed stacks, speedscope
+    Flamegraph(FlamegraphArgs),
+    /// Write a recording for another tool: PyTorch's page, Parquet, Perfetto, pprof, speedscope, CSV, JSON
+    Export(ExportArgs),
+    /// Put the processes of an mlx.launch run into one recording
+    Merge(MergeArgs),
+    /// Say what keeps memory alive: small views, arrays that wait for an evaluation, buffers without arrays
+    Pinned(PinnedArgs),
+    /// Say which compiled functions are traced again and again, and what each trace keeps
+    Retrace(RetraceArgs),
+    /// Say how well MLX's buffer cache works, and what clearing it would give back
+    Cache(CacheArgs),
+    /// Compare two recordings, or two moments of one
+    Diff(DiffArgs),
 }
 
 const DOCTOR_EXAMPLES: &str = "\

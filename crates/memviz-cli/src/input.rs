@@ -38,21 +38,26 @@ pub(crate) struct Input {
 impl Input {
     /// The recording that the report is about: the only one, that of `--rank`, or the one with the highest peak.
     pub(crate) fn choose<'a>(&self, sources: &'a [Source]) -> anyhow::Result<&'a Source> {
-        let Some(rank) = self.rank else {
-            let peak = |source: &&Source| find_peaks(&source.trace).active.active_bytes;
-            return match sources {
-                [only] => Ok(only),
-                many => many.iter().rev().max_by_key(peak).context("no recording was given"),
-            };
-        };
-        let found = sources.iter().find(|source| source.trace.header.rank == Some(rank));
-        found.with_context(|| {
-            let ranks: Vec<String> =
-                sources.iter().filter_map(|source| source.trace.header.rank).map(|rank| rank.to_string()).collect();
-            let have = if ranks.is_empty() { "no ranks".to_owned() } else { format!("ranks {}", ranks.join(", ")) };
-            format!("no rank {rank} in the recording: it has {have}")
-        })
+        choose(sources, self.rank)
     }
+}
+
+/// Of the processes of a run, that of the rank, or the one with the highest peak.
+pub(crate) fn choose(sources: &[Source], rank: Option<u32>) -> anyhow::Result<&Source> {
+    let Some(rank) = rank else {
+        let peak = |source: &&Source| find_peaks(&source.trace).active.active_bytes;
+        return match sources {
+            [only] => Ok(only),
+            many => many.iter().rev().max_by_key(peak).context("no recording was given"),
+        };
+    };
+    let found = sources.iter().find(|source| source.trace.header.rank == Some(rank));
+    found.with_context(|| {
+        let ranks: Vec<String> =
+            sources.iter().filter_map(|source| source.trace.header.rank).map(|rank| rank.to_string()).collect();
+        let have = if ranks.is_empty() { "no ranks".to_owned() } else { format!("ranks {}", ranks.join(", ")) };
+        format!("no rank {rank} in the recording: it has {have}")
+    })
 }
 
 /// Reads files, in order; a file of several processes gives several recordings.

@@ -18,14 +18,22 @@
 
 mod answer;
 mod args;
+mod cache;
 mod check;
+mod diff;
+mod export;
+mod flamegraph;
 mod growth;
 mod input;
 mod leaks;
+mod merge;
+mod output;
 mod peak;
+mod pinned;
 mod plan;
 mod render;
 mod report;
+mod retrace;
 mod run_args;
 
 use std::ffi::OsString;

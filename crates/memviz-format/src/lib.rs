@@ -16,11 +16,20 @@
 //! # Ok::<(), memviz_format::FormatError>(())
 //! ```
 
+pub mod collapsed;
 mod error;
+pub mod flamegraph;
 mod open;
 mod packed;
+pub mod perfetto;
+pub mod pprof;
+mod profile;
+pub mod speedscope;
+pub mod table;
 pub mod torch;
 pub mod trace_file;
 
 pub use error::FormatError;
 pub use open::{read_path, write_path, write_whole};
+pub use profile::{Measure, Profile, StackSum};
+pub use table::{Lined, Table};

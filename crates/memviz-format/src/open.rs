@@ -23,7 +23,7 @@ pub fn read_path(path: &Path, limits: &Limits, progress: &mut dyn FnMut(u64, u64
     let is_ours = first == trace_file::MAGIC;
     let mut whole = first.as_slice().chain(source);
     if !is_ours {
-        return Ok(vec![torch::read_from(&mut whole, limits)?]);
+        return torch::read_from(&mut whole, limits);
     }
     let mut traces = trace_file::read_from(&mut whole, limits)?;
     traces.sort_by_key(|trace| trace.header.rank);
@@ -49,7 +49,7 @@ pub fn write_path(trace: &Trace, path: &Path) -> Result<(), FormatError> {
 /// Those of `write`, and when the folder refuses the file.
 pub fn write_whole(
     path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), FormatError>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), FormatError>,
 ) -> Result<(), FormatError> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.part", std::process::id()));
@@ -64,7 +64,7 @@ pub fn write_whole(
 fn write_part(
     part: &Path,
     path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), FormatError>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), FormatError>,
 ) -> Result<(), FormatError> {
     let file = std::fs::File::create(part).map_err(FormatError::Write)?;
     let mut out = BufWriter::with_capacity(1 << 20, file);

@@ -227,7 +227,7 @@ mod tests {
     fn any_event() -> impl Strategy<Value = Event> {
         let wide = (any::<u64>(), prop_oneof![0..8u64, any::<u64>()], any::<u64>(), any::<u32>());
         let ids = (0..4u32, 0..4u32, any::<u32>(), any::<u16>(), any::<i16>(), any::<u8>(), any::<u16>());
-        (wide, ids, 0..15u8).prop_map(|((time_nanos, addr, size, slack), ids, action)| Event {
+        (wide, ids, 0..16u8).prop_map(|((time_nanos, addr, size, slack), ids, action)| Event {
             time_nanos,
             addr,
             size,

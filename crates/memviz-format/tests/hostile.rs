@@ -118,6 +118,27 @@ fn shared_lists_do_not_multiply() {
     assert!(torch::read(&file, &limits).unwrap_err().to_string().contains("more than 10000 events"));
 }
 
+#[test]
+fn shared_ranks_do_not_multiply() {
+    // One small trace, listed as 3000 ranks by reference.
+    let trace = simulate::training(1, 5, false);
+    let mut one = Vec::new();
+    torch::write(&trace, &mut one).unwrap();
+    let key = b"\x8c\x0amlx_memviz";
+    let start = one.windows(key.len()).position(|window| window == key).unwrap() + key.len();
+    let end = start + one[start..].windows(15).position(|window| &window[2..] == b"device_traces").unwrap() - 1;
+    assert_eq!(one[end], b's');
+    let head = b"\x80\x04}\x8c\x0amlx_memviz}(\x8c\x06formatK\x02\x8c\x05ranks](";
+    let limits = Limits { max_events: 100_000, ..Limits::default() };
+    // The memo slot of the rank comes after those of its strings, however many these are.
+    let error_with = |slot: u8| {
+        let repeat = [b'h', slot].repeat(3000);
+        let file = [&head[..], &one[start..end], b"\x94", &repeat, b"eus."].concat();
+        torch::read_all(&file, &limits).unwrap_err().to_string()
+    };
+    assert!((0..=255).any(|slot| error_with(slot).contains("more than 100000 events and table entries")));
+}
+
 proptest! {
     #[test]
     fn damaged_files(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {

@@ -76,6 +76,29 @@ fn training_loops() {
 }
 
 #[test]
+fn rank_and_ending_are_kept() {
+    let mut trace = simulate::training(1, 9, false);
+    trace.header.rank = Some(3);
+    trace.header.ending =
+        Ending { kind: EndingKind::Exception, detail: "ValueError: shapes".into(), stack: trace.events[0].built };
+    assert_round_trip(&trace);
+}
+
+#[test]
+fn several_ranks_share_a_file() {
+    let mut traces = [simulate::training(2, 30, true), simulate::training(3, 20, false), Trace::default()];
+    traces[2] = TraceBuilder::default().finish();
+    (0..).zip(&mut traces).for_each(|(rank, trace)| trace.header.rank = Some(rank));
+    let all: Vec<&Trace> = traces.iter().collect();
+    let mut file = Vec::new();
+    let report = torch::write_all(&all, &mut file).unwrap();
+    assert_eq!((report.bytes, report.devices), (file.len() as u64, 4), "two devices of the first, one of each other");
+    assert_eq!(torch::read_all(&file, &Limits::default()).unwrap(), traces);
+    let error = torch::read(&file, &Limits::default()).unwrap_err();
+    assert_eq!(error.to_string(), "mlx_memviz.ranks: found 3 processes; expected one");
+}
+
+#[test]
 fn an_empty_recording_has_an_event_to_show() {
     let trace = TraceBuilder::default().finish();
     let report = torch::write(&trace, &mut Vec::new()).unwrap();

@@ -5,9 +5,12 @@
 mod simulate;
 
 use memviz_format::torch::Limits;
-use memviz_format::trace_file::{self, Part, Start, StartSums, Writer};
+use memviz_format::trace_file::{self, Amendment, Part, Start, StartSums, Writer, last_words};
 use memviz_format::{FormatError, trace_file::write_all};
-use memviz_trace::{Action, Base, Counts, Ending, EndingKind, Ledger, MarkKind, StackId, Totals, Trace, TraceBuilder};
+use memviz_trace::{
+    Action, Base, Buffer, Counts, Device, Ending, EndingKind, Event, Ledger, MarkKind, StackId, StringId, Thread,
+    Totals, Trace, TraceBuilder, WhatId,
+};
 use proptest::prelude::*;
 use simulate::Simulator;
 
@@ -139,4 +142,108 @@ fn more_events_than_a_chunk_holds() {
     let cut = read(&file[..file.len() / 2]).unwrap().remove(0);
     assert!(cut.events.len() >= 1 << 16 && cut.check().is_ok(), "{:?}", cut.check());
     assert!(file.len() < 12 * trace.events.len(), "{} bytes for {} events", file.len(), trace.events.len());
+}
+
+#[test]
+fn ranks_share_a_file() {
+    let mut ranks =
+        [simulate::training(2, 20, false), simulate::training(3, 20, true), simulate::training(1, 5, false)];
+    for (number, trace) in ranks.iter_mut().enumerate() {
+        trace.header.rank = Some(number as u32);
+    }
+    let file = write_all(&ranks.each_ref(), Vec::new()).unwrap();
+    assert_eq!(read(&file).unwrap(), ranks);
+    assert!(write_all(&[], Vec::new()).is_err());
+}
+
+fn alloc(addr: u64, time_nanos: u64) -> Event {
+    Event { action: Action::AllocNew, addr, size: 64, time_nanos, ..Event::default() }
+}
+
+#[test]
+fn owners_and_names_may_come_later() {
+    let mut trace = Trace::default();
+    let mut writer = Writer::create(Vec::new(), &trace.header, &Start::default()).unwrap();
+    let main = trace.strings.intern("MainThread");
+    trace.threads = vec![Thread::default(), Thread { native_id: 7, name: StringId(0) }];
+    trace.events = vec![alloc(0x1000, 1), alloc(0x2000, 2)];
+    trace.counts.seen = memviz_trace::Tally { events: 2, bytes: 128 };
+    writer.append(&Part::of(&trace)).unwrap();
+
+    trace.threads[1].name = main;
+    trace.whats = vec![memviz_trace::What::default(), memviz_trace::What { primitive: main, ..Default::default() }];
+    trace.events = vec![alloc(0x3000, 3)];
+    trace.counts.seen = memviz_trace::Tally { events: 3, bytes: 192 };
+    let amendment =
+        |index| Amendment { index, what: WhatId(1), built: StackId(0), stream: 3, device: Device(0x81), slack: 5 };
+    let amendments = [1, 2, 900].map(amendment);
+    writer.append(&Part { amendments: &amendments, ..Part::of(&trace) }).unwrap();
+    let file = writer.finish(&Ending::default(), &[]).unwrap();
+
+    let back = read(&file).unwrap().remove(0);
+    assert_eq!(back.threads, trace.threads);
+    assert_eq!(back.events.iter().map(|event| event.what.0).collect::<Vec<_>>(), [0, 1, 1]);
+    let amended = Event { what: WhatId(1), stream: 3, device: Device(0x81), slack: 5, ..alloc(0x3000, 3) };
+    assert_eq!(back.events[2], amended);
+    assert_eq!(back.check().unwrap().end.active, 192);
+}
+
+#[test]
+fn last_words_follow_what_is_in_the_file() {
+    let trace = simulate::training(2, 12, false);
+    let file = stream(&trace, 10).finish(&Ending::default(), &[]).unwrap();
+    let whole = read(&file).unwrap().remove(0);
+    let (first, last) = trace.events.split_at(30);
+    let cut = Trace { events: first.to_vec(), checkpoints: vec![], ..trace.clone() };
+    let ending = (EndingKind::Signal, "SIGSEGV at address 0x0");
+    let mut room = vec![0; 104 + ending.1.len() + 48 * (last.len() + 5)];
+
+    for overlap in [0, 5] {
+        let mut out = stream(&cut, 30).get_ref().clone();
+        let events = trace.events[30 - overlap..].iter();
+        let count = last_words(30 - overlap as u64, events, &trace.counts, ending, &mut room).unwrap();
+        out.extend_from_slice(&room[..count]);
+        let back = read(&out).unwrap().remove(0);
+        assert_eq!(back.events, trace.events);
+        assert_eq!(back.start, whole.start);
+        assert_eq!(back.check().unwrap().end, trace.check().unwrap().end);
+        assert_eq!((back.header.ending.kind, &*back.header.ending.detail), ending);
+    }
+
+    let mut out = stream(&cut, 30).get_ref().clone();
+    let foreign = Event { what: WhatId(9999), built: StackId(9999), ..trace.events[31] };
+    let count = last_words(31, [foreign].iter(), &trace.counts, ending, &mut room).unwrap();
+    out.extend_from_slice(&room[..count]);
+    let back = read(&out).unwrap().remove(0);
+    assert_eq!(back.events, first, "an event is missing between");
+    assert_eq!(back.header.ending.kind, EndingKind::Signal);
+    assert!(back.header.notes.last().unwrap().contains("do not follow"), "{:?}", back.header.notes);
+
+    assert_eq!(last_words(0, trace.events.iter(), &trace.counts, ending, &mut room[..200]), None);
+}
+
+#[test]
+fn buffers_of_before_are_found_when_they_are_freed() {
+    let cached = Buffer { addr: 0x5000, size: 100, is_cached: true, ..Buffer::default() };
+    let sums = StartSums::Totals(Totals { active: 1000, cached: 300 });
+    let start = Start { buffers: vec![cached], sums, first_index: 0 };
+    let mut writer = Writer::create(Vec::new(), &Default::default(), &start).unwrap();
+    let event = |action, addr, size| Event { action, addr, size, ..Event::default() };
+    let events = [
+        event(Action::FreeActiveToCache, 0x1000, 400),
+        event(Action::AllocReuse, 0x5000, 100),
+        event(Action::FreeCacheToOs, 0x6000, 50),
+        event(Action::AllocNew, 0x6000, 70),
+        event(Action::Release, 0x7000, 8),
+        event(Action::AllocReuse, 0x1000, 400),
+    ];
+    let mut counts = Counts::default();
+    events.iter().for_each(|event| counts.seen.add(event.size));
+    writer.append(&Part { events: &events, counts, ..Part::of(&Trace::default()) }).unwrap();
+    let back = read(&writer.finish(&Ending::default(), &[]).unwrap()).unwrap().remove(0);
+    let found: Vec<_> = back.start.iter().map(|buffer| (buffer.addr, buffer.is_cached, buffer.is_wrapper)).collect();
+    assert_eq!(found, [(0x1000, false, false), (0x5000, true, false), (0x6000, true, false), (0x7000, false, true)]);
+    assert_eq!(back.base, Base { active: 592, cached: 150 });
+    let report = back.check().unwrap();
+    assert_eq!((report.end.active, report.end.cached), (1000 - 400 + 100 + 70 - 8 + 400, 300 + 400 - 100 - 50 - 400));
 }

@@ -55,6 +55,11 @@ impl<'a, 'py> Shared<'a, 'py> {
             dict.set_item("address", active)?;
             dict.set_item("size", cached)?;
             dict.set_item("requested", cached)?;
+        } else if event.action == Action::ArrayInputs {
+            dict.set_item("address", 0)?;
+            dict.set_item("size", 0)?;
+            dict.set_item("requested", 0)?;
+            dict.set_item("inputs", event.inputs().collect::<Vec<u32>>())?;
         } else {
             dict.set_item("address", event.addr)?;
             dict.set_item("size", event.size)?;
@@ -213,6 +218,11 @@ fn event_from(dict: &Bound<'_, PyDict>, builder: &mut TraceBuilder, start_micros
         let time_nanos = micros.saturating_sub(start) * 1000;
         return Ok(Event::filtered_net(time_nanos, required(dict, "address")?, required(dict, "size")?));
     }
+    if action == Action::ArrayInputs {
+        let time_nanos = micros.saturating_sub(start) * 1000;
+        let inputs = required::<Vec<u32>>(dict, "inputs")?;
+        return Ok(Event { time_nanos, ..Event::array_inputs(required(dict, "array")?, &inputs) });
+    }
     let (addr, size): (u64, u64) = (required(dict, "address")?, required(dict, "size")?);
     let requested = optional::<u64>(dict, "requested")?.unwrap_or(size);
     let device = match optional::<String>(dict, "device")? {
@@ -225,7 +235,10 @@ fn event_from(dict: &Bound<'_, PyDict>, builder: &mut TraceBuilder, start_micros
         time_nanos: micros.saturating_sub(start) * 1000,
         addr,
         size,
-        slack: u32::try_from(size.saturating_sub(requested)).unwrap_or(u32::MAX),
+        slack: match optional::<u32>(dict, "array")? {
+            Some(array) if action.is_array() => array,
+            _ => u32::try_from(size.saturating_sub(requested)).unwrap_or(u32::MAX),
+        },
         what: what_from(dict, builder)?,
         built: stack_from(dict, "traceback", builder)?,
         triggered: stack_from(dict, "evaluated_at", builder)?,

@@ -8,6 +8,7 @@ mod bench;
 mod command;
 mod errors;
 mod events;
+mod graph;
 mod oom;
 mod outlet;
 mod recording;
@@ -15,6 +16,7 @@ mod reports;
 mod self_test;
 mod stream;
 mod trace;
+mod views;
 
 #[pymodule(gil_used = false)]
 mod _native {
@@ -26,6 +28,8 @@ mod _native {
     use super::errors::{AttachError, MemvizError, TraceError};
     #[pymodule_export]
     use super::events::trace_from_events;
+    #[pymodule_export]
+    use super::graph::read_graph;
     #[pymodule_export]
     use super::oom::set_oom_callback;
     #[pymodule_export]
@@ -41,6 +45,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::trace::Trace;
+    #[pymodule_export]
+    use super::views::{bytes_from_text, lines_at, text_from_bytes, timeline_of};
 
     #[expect(non_upper_case_globals, reason = "Python's name for it")]
     #[pymodule_export]

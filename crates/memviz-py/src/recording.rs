@@ -1,5 +1,7 @@
 //! Start, stop, marks and counters.
 
+use std::collections::HashMap;
+
 use memviz_agent::options::Options;
 use memviz_agent::recorder::{PeakNote, Recorder};
 use memviz_agent::session;
@@ -39,6 +41,10 @@ pub fn layout<'py>(py: Python<'py>, version: &str) -> PyResult<Bound<'py, PyDict
     dict.set_item("primitive", desc.primitive)?;
     dict.set_item("status", desc.status)?;
     dict.set_item("data", desc.data)?;
+    dict.set_item("flags", desc.flags)?;
+    dict.set_item("inputs", desc.inputs)?;
+    dict.set_item("siblings", desc.siblings)?;
+    dict.set_item("size", desc.size)?;
     dict.set_item("pad_after_status", desc.pad_after_status)?;
     dict.set_item("pad_after_tracer", desc.pad_after_tracer)?;
     Ok(dict)
@@ -157,10 +163,14 @@ fn trace_of(
     header: &Bound<'_, PyDict>,
     options: &Options,
 ) -> PyResult<Trace> {
+    // Names that people know better: a notebook's cells.
+    let file_names: HashMap<String, String> =
+        header.get_item("file_names")?.map_or(Ok(HashMap::new()), |item| item.extract())?;
     let (header, own_folder) = header_from(header, options)?;
     #[expect(unsafe_code, reason = "the contract of memviz-agent")]
     // SAFETY: `_py` proves that the GIL is held.
-    let trace = unsafe { copied.into_trace(header, &own_folder) };
+    let mut trace = unsafe { copied.into_trace(header, &own_folder) };
+    trace.rename_files(file_names.iter().map(|(from, to)| (from.as_str(), to.as_str())));
     Ok(Trace::new(trace))
 }
 

@@ -32,7 +32,7 @@ pub enum Action {
     /// The net effect of events left out by the minimum-size filter since the last record: `addr` and `size` hold the
     /// change of active and cached bytes as two's-complement integers.
     FilteredNet = 9,
-    /// Level `arrays`: an array was created. `slack` holds the array's id in all five array actions.
+    /// Level `arrays`: an array was created. `slack` holds the array's id in all six array actions.
     ArrayCreated = 10,
     /// Level `arrays`: an array took a buffer of its own at `addr`.
     ArrayTookBuffer = 11,
@@ -42,11 +42,14 @@ pub enum Action {
     ArrayEvaluated = 13,
     /// Level `arrays`: an array died.
     ArrayDied = 14,
+    /// Level `arrays`: what an array that was just created is computed from. `addr` and `size` hold up to four ids of arrays
+    /// ([`Event::inputs`]); an array of more inputs has several of these.
+    ArrayInputs = 15,
 }
 
 impl Action {
     /// Every action, by its number.
-    pub const ALL: [Action; 15] = [
+    pub const ALL: [Action; 16] = [
         Action::AllocNew,
         Action::AllocReuse,
         Action::AllocMakeBuffer,
@@ -62,6 +65,7 @@ impl Action {
         Action::ArraySharesBuffer,
         Action::ArrayEvaluated,
         Action::ArrayDied,
+        Action::ArrayInputs,
     ];
 
     /// The name users see, as the MLX fork's `get_memory_events` spells it.
@@ -82,6 +86,7 @@ impl Action {
             Action::ArraySharesBuffer => "ArraySharesBuffer",
             Action::ArrayEvaluated => "ArrayEvaluated",
             Action::ArrayDied => "ArrayDied",
+            Action::ArrayInputs => "ArrayInputs",
         }
     }
 
@@ -236,6 +241,20 @@ impl Event {
     /// Bytes asked for: `size - slack` for buffer events.
     pub fn requested(&self) -> u64 {
         if self.action.is_array() { self.size } else { self.size - u64::from(self.slack).min(self.size) }
+    }
+
+    /// An `ArrayInputs` record: the array `array` is computed from `inputs`, of which the first four are taken.
+    pub fn array_inputs(array: u32, inputs: &[u32]) -> Event {
+        let id = |at: usize| u64::from(inputs.get(at).copied().unwrap_or(0));
+        let (addr, size) = (id(0) | id(1) << 32, id(2) | id(3) << 32);
+        Event { addr, size, slack: array, action: Action::ArrayInputs, ..Event::default() }
+    }
+
+    /// The arrays that an `ArrayInputs` record names; those from before the recording have no id and are left out.
+    pub fn inputs(&self) -> impl Iterator<Item = u32> {
+        let ids = [self.addr as u32, (self.addr >> 32) as u32, self.size as u32, (self.size >> 32) as u32];
+        let is_inputs = self.action == Action::ArrayInputs;
+        ids.into_iter().filter(move |&id| is_inputs && id != 0)
     }
 
     /// A `FilteredNet` record for a net change of `active` and `cached` bytes.

@@ -31,6 +31,7 @@ mod event;
 mod ids;
 mod ledger;
 mod marks;
+mod rename;
 mod stacks;
 mod strings;
 mod trace;

@@ -62,7 +62,27 @@ unsafe fn created(desc: usize, primitive: usize, stack: StackId) -> u32 {
     let what = unsafe { intern_what(recorder, desc, primitive, false) };
     let id = recorder.add_array(stack);
     note_array(recorder, Action::ArrayCreated, id, 0, what, stack);
+    // SAFETY: by contract.
+    unsafe { note_inputs(recorder, id, desc) };
     id
+}
+
+/// What the array is computed from: it keeps these alive until it is evaluated.
+///
+/// # Safety
+/// As `born`.
+unsafe fn note_inputs(recorder: &mut Recorder, id: u32, desc: usize) {
+    let layout = &objects::layout().desc;
+    // SAFETY: by contract; every input is a live array.
+    let mut ids = unsafe { objects::descs_of(desc + layout.inputs) }
+        .map(|input| unsafe { stamp::read(input, layout) }.unwrap_or(0))
+        .filter(|&input| input != 0)
+        .peekable();
+    while ids.peek().is_some() {
+        let inputs: [u32; 4] = std::array::from_fn(|_| ids.next().unwrap_or(0));
+        let (thread, time_nanos) = (state::with_notes(|notes| notes.thread(recorder)), state::now());
+        recorder.note(Event { time_nanos, thread, ..Event::array_inputs(id, &inputs) });
+    }
 }
 
 fn note_array(recorder: &mut Recorder, action: Action, array: u32, addr: u64, what: WhatId, built: StackId) {

@@ -5,9 +5,12 @@
 //! here again on the library that is loaded.
 
 pub mod backend;
+mod sharing;
 mod v0_28;
 mod v0_32_0;
 mod v0_32_4;
+
+pub use sharing::{Sharing, sharing};
 
 /// Byte offsets in `mlx::core::array::ArrayDesc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,14 @@ pub struct DescLayout {
     pub status: usize,
     /// First word of `shared_ptr<Data>`; the `Data` begins with the buffer.
     pub data: usize,
+    /// `flags`, one byte: bit 0 contiguous, bit 1 row contiguous.
+    pub flags: usize,
+    /// `inputs`, a `std::vector<array>`.
+    pub inputs: usize,
+    /// `siblings`, a `std::vector<array>`: the other outputs of the same primitive.
+    pub siblings: usize,
+    /// Bytes of the whole descriptor.
+    pub size: usize,
     /// Four bytes of padding after `status`.
     pub pad_after_status: usize,
     /// Two bytes of padding and then four more, after `is_tracer` (which is 3 bytes before).

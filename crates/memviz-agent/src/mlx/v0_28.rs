@@ -9,6 +9,10 @@ pub const DESC: DescLayout = DescLayout {
     primitive: 200,
     status: 216,
     data: 272,
+    flags: 304,
+    inputs: 312,
+    siblings: 336,
+    size: 368,
     pad_after_status: 220,
     pad_after_tracer: 266,
 };

@@ -77,6 +77,11 @@ impl Page {
         }
     }
 
+    /// A line as it is, however long.
+    pub(crate) fn verbatim(&mut self, line: &str) {
+        self.lines.push(line.to_owned());
+    }
+
     /// Text that wraps.
     pub(crate) fn plain(&mut self, text: &str) {
         self.lines.extend(wrap(text, self.width));

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use super::Page;
 use super::paint::columns_of;
 use super::summary::{summary_json, summary_text_in};
-use memviz_analyze::{Summary, Written};
+use crate::answer::Report;
+use memviz_analyze::{By, Growth, GrowthOptions, Held, HeldOptions, Instant, Leaks, Summary, Written};
 use memviz_trace::{
-    Action, Base, Buffer, Checkpoint, CheckpointKind, Event, Frame, Header, Mark, MarkKind, StackId, Tally, ThreadId,
-    Trace, TraceBuilder, What, WhatId,
+    Action, Base, Buffer, Checkpoint, CheckpointKind, Ending, EndingKind, Event, Frame, Header, Mark, MarkKind,
+    StackId, Tally, ThreadId, Trace, TraceBuilder, What, WhatId,
 };
 
 const SITE: &str = "/home/u/proj/.venv/lib/python3.12/site-packages";
@@ -173,4 +175,78 @@ fn colors_do_not_move_text() {
     }
     let trimmed = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
     assert_eq!(trimmed(&plain), trimmed(&stripped));
+}
+
+/// A loop of 12 steps that keeps 1 MiB a step, and evaluates a temporary of 2 MiB.
+fn growing() -> Trace {
+    let mut script = Script::new();
+    let kept = script.stack(&[("/home/u/proj/train.py", "<module>", 12), ("/home/u/proj/train.py", "keep", 40)]);
+    let linear = format!("{SITE}/mlx/nn/layers/linear.py");
+    let made = script.stack(&[("/home/u/proj/train.py", "<module>", 13), (&linear, "Linear.__call__", 70)]);
+    let eval = script.stack(&[("/home/u/proj/train.py", "<module>", 14)]);
+    for step in 0..12 {
+        script.event(Action::AllocNew, 0x1000 + step, 1 << 20, kept, "Full");
+        script.event(Action::AllocNew, 0x9000, 2 << 20, made, "Matmul");
+        if let Some(last) = script.builder.trace.events.last_mut() {
+            last.triggered = eval;
+        }
+        script.event(Action::FreeActiveToOs, 0x9000, 2 << 20, made, "Matmul");
+        script.step(step + 1);
+    }
+    finish(script)
+}
+
+/// Every report of one trace, by name.
+fn reports(trace: &Trace) -> Vec<(&'static str, Box<dyn Report>)> {
+    let held = |options| Box::new(Held::new(trace, options).unwrap());
+    let options = HeldOptions { top: 4, ..HeldOptions::default() };
+    let growth = GrowthOptions { limit: Some(1 << 30), top: 4, ..GrowthOptions::default() };
+    vec![
+        ("peak", held(options)),
+        ("peak_stacks", held(HeldOptions { by: By::Stack, at: Some(Instant::Last), ..options })),
+        ("peak_shapes", held(HeldOptions { by: By::Shape, reserved: true, ..options })),
+        ("peak_calls", held(HeldOptions { all_frames: true, ..options })),
+        ("growth", Box::new(Growth::new(trace, growth).unwrap())),
+        ("leaks", Box::new(Leaks::new(trace, (Instant::Start, Instant::Last), Some(1), 4).unwrap())),
+    ]
+}
+
+fn drawn(report: &dyn Report, width: usize) -> String {
+    let mut page = Page::below(Path::new("/home/u/proj"), width, false);
+    report.draw(&mut page);
+    page.finish()
+}
+
+#[test]
+fn reports_at_three_widths() {
+    for (trace, run) in [(training(), "training"), (growing(), "growing")] {
+        for (name, report) in reports(&trace) {
+            let texts: Vec<String> = [60, 80, 140].map(|width| drawn(&*report, width)).to_vec();
+            insta::assert_snapshot!(format!("{run}_{name}"), texts.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn no_report_is_wider_than_asked() {
+    for trace in [training(), growing(), Trace::default()] {
+        for (name, report) in reports(&trace) {
+            for width in 60..=160 {
+                for line in drawn(&*report, width).lines() {
+                    assert!(columns_of(line) <= width, "{name} {width}: {line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bad_end_is_said_first() {
+    let mut trace = growing();
+    let detail = "ValueError: shapes (3,4) and (5,)".to_owned();
+    trace.header.ending = Ending { kind: EndingKind::Exception, detail, stack: trace.events[1].triggered };
+    let text = text(&Summary::new(&trace), 80);
+    let expected = "Ended          by an exception that nobody handled: ValueError: shapes (3,4) and";
+    assert_eq!(text.lines().nth(3), Some(expected));
+    assert!(text.lines().nth(4).unwrap().ends_with("(5,), at train.py:14"), "{text}");
 }

@@ -39,8 +39,6 @@ pub(super) enum Value {
     Str(u32),
     List(u32),
     Dict(u32),
-    /// A container that was checked but not kept.
-    Skipped,
 }
 
 impl Value {
@@ -54,7 +52,6 @@ impl Value {
             Value::Str(_) => "a string",
             Value::List(_) => "a list",
             Value::Dict(_) => "a dict",
-            Value::Skipped => "a container",
         }
     }
 }
@@ -113,14 +110,14 @@ impl<'a> Document<'a> {
 
     /// Appends to a list; false when `list` is none. The caller charges.
     pub(super) fn append(&mut self, list: Value, items: impl IntoIterator<Item = Value>) -> bool {
-        let Value::List(at) = list else { return list == Value::Skipped };
+        let Value::List(at) = list else { return false };
         self.lists[at as usize].extend(items);
         true
     }
 
     /// Sets keys of a dict; false when `dict` is none. The caller charges.
     pub(super) fn set(&mut self, dict: Value, items: impl IntoIterator<Item = (Value, Value)>) -> bool {
-        let Value::Dict(at) = dict else { return dict == Value::Skipped };
+        let Value::Dict(at) = dict else { return false };
         self.dicts[at as usize].extend(items);
         true
     }

@@ -68,6 +68,10 @@ impl AliveMap {
         active.fold(0u64, |sum, alive| sum.saturating_add(alive.buffer.size)).min(1 << 61)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Every buffer, by address.
     pub(super) fn sorted(&self) -> Vec<Alive> {
         let mut all: Vec<Alive> = self.0.values().copied().collect();

@@ -11,18 +11,45 @@ use super::words;
 use crate::FormatError;
 use crate::packed::Encoder;
 
-/// Number of the layout of the key; readers refuse others.
+/// Number of the layout of one trace; readers refuse numbers they do not know.
 pub(super) const FORMAT: u64 = 1;
+/// Number of the layout of several traces, each a dict of [`FORMAT`] in the list "ranks".
+pub(super) const FORMAT_RANKS: u64 = 2;
 const CHUNK_BYTES: usize = 48 << 10;
 
 /// Writes the value of the key; returns the memo numbers of `categories`.
-pub(super) fn write(pickler: &mut Pickler<'_>, trace: &Trace, categories: &[String]) -> Result<Vec<Memo>, FormatError> {
+pub(super) fn write(
+    pickler: &mut Pickler<'_>,
+    traces: &[&Trace],
+    categories: &[String],
+) -> Result<Vec<Memo>, FormatError> {
     let mut memos = Vec::new();
     pickler.begin_dict();
     pickler.text("words");
     words::write_all(pickler);
     pickler.text("categories");
     pickler.list(categories, |pickler, name| memos.push(pickler.shared(name)));
+    if let [only] = traces {
+        one(pickler, only)?;
+    } else {
+        pickler.text("format");
+        pickler.bits(FORMAT_RANKS);
+        pickler.text("ranks");
+        let mut list = pickler.begin_list();
+        for trace in traces {
+            pickler.item(&mut list);
+            pickler.begin_dict();
+            one(pickler, trace)?;
+            pickler.end_dict();
+        }
+        pickler.end_list(list);
+    }
+    pickler.end_dict();
+    Ok(memos)
+}
+
+/// The keys of one trace.
+fn one(pickler: &mut Pickler<'_>, trace: &Trace) -> Result<(), FormatError> {
     pickler.text("format");
     pickler.bits(FORMAT);
     header(pickler, trace);
@@ -30,9 +57,7 @@ pub(super) fn write(pickler: &mut Pickler<'_>, trace: &Trace, categories: &[Stri
     tables(pickler, trace)?;
     start(pickler, trace)?;
     pickler.text("events");
-    events(pickler, trace.events.iter().copied())?;
-    pickler.end_dict();
-    Ok(memos)
+    events(pickler, trace.events.iter().copied())
 }
 
 fn header(pickler: &mut Pickler<'_>, trace: &Trace) {

@@ -8,7 +8,7 @@ use memviz_trace::{
 };
 
 use super::document::{Document, Value, content};
-use super::exact::FORMAT;
+use super::exact::{FORMAT, FORMAT_RANKS};
 use crate::FormatError;
 use crate::packed::Decoder;
 
@@ -17,17 +17,55 @@ const MAX_WHAT: usize = 256;
 /// Bytes of `command` and of `notes`, for the same reason.
 const MAX_TEXT_BYTES: usize = 16 << 20;
 
-/// Reads the value of the key.
-pub(super) fn read(document: &Document<'_>, own: Value) -> Result<Trace, FormatError> {
+/// Processes of one file.
+const MAX_RANKS: usize = 65_536;
+
+/// Reads the value of the key: one trace, or those of several processes.
+pub(super) fn read_all(document: &Document<'_>, own: Value) -> Result<Vec<Trace>, FormatError> {
     let format = document.bits("format", document.need(own, "format")?)?;
-    if format != FORMAT {
-        return Err(content(
-            "mlx_memviz.format",
-            format!("format {format}"),
-            "format 1; a newer mlx-memviz may read it",
-        ));
+    match format {
+        FORMAT => Ok(vec![read(document, own, document.limits().max_events)?]),
+        FORMAT_RANKS => ranks(document, document.need(own, "ranks")?),
+        _ => {
+            let found = format!("format {format}");
+            Err(content("mlx_memviz.format", found, "format 1 or 2; a newer mlx-memviz may read it"))
+        }
     }
-    let reader = Reader { document, own };
+}
+
+/// Traces may share parts of the file, so one bound holds for all of them together.
+fn ranks(document: &Document<'_>, list: Value) -> Result<Vec<Trace>, FormatError> {
+    let items = document.items("ranks", list)?;
+    if items.is_empty() || items.len() > MAX_RANKS {
+        return Err(content("mlx_memviz.ranks", format!("{} processes", items.len()), "1 to 65536"));
+    }
+    let mut events_left = document.limits().max_events;
+    let mut traces = Vec::new();
+    for own in items {
+        let format = document.bits("format", document.need(*own, "format")?)?;
+        if format != FORMAT {
+            return Err(content("mlx_memviz.ranks.format", format!("format {format}"), "format 1"));
+        }
+        let trace = read(document, *own, events_left)?;
+        let limit = document.limits().max_events;
+        let error = FormatError::Limit { offset: 0, what: "events and table entries", limit };
+        events_left = events_left.checked_sub(entries(&trace)).ok_or(error)?;
+        traces.push(trace);
+    }
+    Ok(traces)
+}
+
+/// Size of a trace in entries of about the size of an event.
+fn entries(trace: &Trace) -> usize {
+    let text: usize = (0..trace.strings.len()).map(|id| trace.strings.get(StringId(id as u32)).len()).sum();
+    let axes: usize = trace.whats.iter().filter_map(|what| what.shape.as_ref()).map(|shape| shape.len()).sum();
+    let tables = trace.strings.len() + trace.stacks.frame_count() + trace.stacks.stack_count() + trace.whats.len();
+    let lists = trace.events.len() + trace.start.len() + trace.marks.len() + trace.checkpoints.len();
+    lists + tables + trace.threads.len() + (text + 4 * axes) / size_of::<Event>()
+}
+
+fn read(document: &Document<'_>, own: Value, max_events: usize) -> Result<Trace, FormatError> {
+    let reader = Reader { document, own, max_events };
     let mut trace = Trace { header: reader.header()?, ..Trace::default() };
     reader.sums(&mut trace)?;
     reader.tables(&mut trace)?;
@@ -45,6 +83,7 @@ pub(super) fn read(document: &Document<'_>, own: Value) -> Result<Trace, FormatE
 struct Reader<'d, 'a> {
     document: &'d Document<'a>,
     own: Value,
+    max_events: usize,
 }
 
 impl Reader<'_, '_> {
@@ -209,7 +248,7 @@ impl Reader<'_, '_> {
 
     fn events(&self, key: &'static str, trace: &Trace, mut each: impl FnMut(Event)) -> Result<(), FormatError> {
         let mut decoder = Decoder::default();
-        let (mut count, limit) = (0, self.document.limits().max_events);
+        let (mut count, limit) = (0, self.max_events);
         let mut problem = None;
         for chunk in self.document.items(key, self.document.need(self.own, key)?)? {
             let text = self.document.text(key, *chunk)?;

@@ -1,25 +1,29 @@
 //! `allocator_settings` and `external_annotations`.
 
-use memviz_trace::{MarkKind, StringId, ThreadId, Trace};
+use memviz_trace::{Counts, MarkKind, StringId, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 
 use super::entries::micros;
 use super::pickler::{ListBatch, Pickler};
 use super::words::Word;
 
-/// Facts that the page shows under "Allocator Settings".
-pub(super) fn settings(pickler: &mut Pickler<'_>, trace: &Trace) {
-    let (header, counts) = (&trace.header, &trace.counts);
+/// Facts that the page shows under "Allocator Settings": of several traces the sums, and what the first one says.
+pub(super) fn settings(pickler: &mut Pickler<'_>, traces: &[&Trace]) {
+    let Some(first) = traces.first() else { return pickler.byte(super::opcodes::EMPTY_DICT) };
+    let header = &first.header;
+    let sum = |of: fn(&Counts) -> u64| traces.iter().fold(0_u64, |sum, trace| sum.saturating_add(of(&trace.counts)));
+    let dropped = sum(|counts| counts.dropped.events);
+    let notes: Vec<&str> = traces.iter().flat_map(|trace| trace.header.notes.iter().map(String::as_str)).collect();
     pickler.begin_dict();
     pickler.text("trace_alloc_overflowed");
-    pickler.bool(counts.dropped.events > 0);
+    pickler.bool(dropped > 0);
     for (name, number) in [
         ("trace_alloc_max_entries", header.max_entries),
         ("min_size", header.min_size),
-        ("events_seen", counts.seen.events),
-        ("events_dropped", counts.dropped.events),
-        ("events_filtered", counts.filtered.events),
-        ("events_lost", counts.lost),
+        ("events_seen", sum(|counts| counts.seen.events)),
+        ("events_dropped", dropped),
+        ("events_filtered", sum(|counts| counts.filtered.events)),
+        ("events_lost", sum(|counts| counts.lost)),
     ] {
         pickler.text(name);
         pickler.bits(number.min(i64::MAX as u64));
@@ -30,7 +34,7 @@ pub(super) fn settings(pickler: &mut Pickler<'_>, trace: &Trace) {
         ("python_version", &header.python_version),
         ("memviz_version", &header.memviz_version),
         ("level", &header.level),
-        ("notes", &header.notes.join("\n")),
+        ("notes", &notes.join("\n")),
     ] {
         pickler.text(name);
         pickler.text(text);
@@ -39,9 +43,8 @@ pub(super) fn settings(pickler: &mut Pickler<'_>, trace: &Trace) {
 }
 
 /// Annotations and steps as START and END pairs. What is open at the end of the trace ends there.
-pub(super) fn annotations(pickler: &mut Pickler<'_>, trace: &Trace) {
-    let mut list = pickler.begin_list();
-    let mut writer = Annotations { pickler, list: &mut list, start_micros: trace.header.start_unix_micros };
+pub(super) fn annotations(pickler: &mut Pickler<'_>, list: &mut ListBatch, trace: &Trace, device: usize) {
+    let mut writer = Annotations { pickler, list, device, start_micros: trace.header.start_unix_micros };
     let mut open = FxHashMap::<ThreadId, Vec<StringId>>::default();
     let mut step = None;
     for mark in &trace.marks {
@@ -69,7 +72,6 @@ pub(super) fn annotations(pickler: &mut Pickler<'_>, trace: &Trace) {
         writer.stage(Word::End, trace.strings.get(*name), end);
     }
     writer.step(Word::End, step, end);
-    pickler.end_list(list);
 }
 
 /// Time of the last thing that happened.
@@ -81,6 +83,7 @@ pub(super) fn end_nanos(trace: &Trace) -> u64 {
 struct Annotations<'a, 'w> {
     pickler: &'a mut Pickler<'w>,
     list: &'a mut ListBatch,
+    device: usize,
     start_micros: u64,
 }
 
@@ -100,7 +103,7 @@ impl Annotations<'_, '_> {
         pickler.word(Word::Name);
         pickler.shared(name);
         pickler.word(Word::Device);
-        pickler.int(0);
+        pickler.bits(self.device as u64);
         pickler.word(Word::TimeUs);
         pickler.bits(micros(self.start_micros, nanos));
         pickler.end_dict();

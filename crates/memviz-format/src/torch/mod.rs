@@ -24,8 +24,8 @@ mod words;
 mod writer;
 
 pub use document::Limits;
-pub use reader::{read, read_from};
-pub use writer::{WriteReport, write};
+pub use reader::{read, read_all, read_from};
+pub use writer::{WriteReport, write, write_all};
 
 /// Top-level key of what only our own reader needs.
 const OWN_KEY: &str = "mlx_memviz";

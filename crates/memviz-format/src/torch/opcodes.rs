@@ -4,6 +4,11 @@ macro_rules! opcodes {
     ($($name:ident = $byte:literal,)*) => {
         $(pub(super) const $name: u8 = $byte;)*
 
+        /// Holds plain data.
+        pub(super) fn is_plain(opcode: u8) -> bool {
+            matches!(opcode, $($name)|*)
+        }
+
         /// Python's name of an opcode, or "an unknown opcode".
         pub(super) fn name(opcode: u8) -> &'static str {
             match opcode { $($name => stringify!($name),)* _ => code_name(opcode).unwrap_or("an unknown opcode") }

@@ -1,4 +1,6 @@
 //! What must be known before the first byte: devices, categories, and an address range that no buffer uses.
+//!
+//! Several traces have one list of categories, and their devices are numbered one trace after the other.
 
 use memviz_trace::{CheckpointKind, Device, DeviceKind, Event, NO_STREAM, Trace, WhatId};
 
@@ -11,12 +13,12 @@ const FAKE_ADDR: u64 = 1 << 52;
 
 /// Facts about a whole trace.
 pub(super) struct Scan {
+    /// Number of the first of its trace lists in the file.
+    pub(super) first_list: usize,
     /// One trace list each, sorted; never empty.
     pub(super) devices: Vec<Device>,
     /// Position in `devices` of buffers without a stream.
     pub(super) main: usize,
-    /// Names of categories, by number.
-    pub(super) categories: Vec<String>,
     /// Number of the category of each `WhatId`.
     pub(super) category_of: Vec<u8>,
     /// Where pseudo-segments begin.
@@ -25,12 +27,40 @@ pub(super) struct Scan {
     failures: Vec<(u64, u64)>,
 }
 
-impl Scan {
-    /// Walks the trace once.
+/// Facts about traces that share a file.
+pub(super) struct Scans {
+    /// One for each trace, in order.
+    pub(super) all: Vec<Scan>,
+    /// Names of categories, by number.
+    pub(super) categories: Vec<String>,
+}
+
+impl Scans {
+    /// Walks each trace once.
     ///
     /// # Errors
     /// An address or size of 2^63 or more.
-    pub(super) fn of(trace: &Trace) -> Result<Scan, FormatError> {
+    pub(super) fn of(traces: &[&Trace]) -> Result<Scans, FormatError> {
+        let mut all = Vec::new();
+        let mut bytes = Vec::new();
+        let mut first_list = 0;
+        for trace in traces {
+            let (scan, sums) = Scan::of(trace, first_list)?;
+            first_list += scan.devices.len();
+            all.push(scan);
+            bytes.push(sums);
+        }
+        let (categories, numbers) = categories(traces, &bytes);
+        for (scan, category_of) in all.iter_mut().zip(numbers) {
+            scan.category_of = category_of;
+        }
+        Ok(Scans { all, categories })
+    }
+}
+
+impl Scan {
+    /// The scan, its categories still missing, and the bytes of each `WhatId`.
+    fn of(trace: &Trace, first_list: usize) -> Result<(Scan, Vec<u128>), FormatError> {
         let mut bytes = vec![0u128; trace.whats.len().max(1)];
         let mut top = 0u64;
         let mut seen = [false; 256];
@@ -49,9 +79,9 @@ impl Scan {
             seen[usize::from(buffer.device.0)] |= buffer.stream != NO_STREAM;
         }
         let (devices, main) = devices(trace, seen);
-        let (categories, category_of) = categories(trace, &bytes);
         let fake_addr = if top <= FAKE_ADDR { FAKE_ADDR } else { top.next_multiple_of(4096) };
-        Ok(Scan { devices, main, categories, category_of, fake_addr, failures: failures(trace) })
+        let (category_of, failures) = (Vec::new(), failures(trace));
+        Ok((Scan { first_list, devices, main, category_of, fake_addr, failures }, bytes))
     }
 
     /// Bytes that were free when the `Oom` event with that number failed; 0 when not known.
@@ -112,11 +142,11 @@ fn devices(trace: &Trace, mut seen: [bool; 256]) -> (Vec<Device>, usize) {
     (all, main)
 }
 
-/// The primitives with most bytes keep their names; the rest share one.
-fn categories(trace: &Trace, bytes: &[u128]) -> (Vec<String>, Vec<u8>) {
-    let names: Vec<&str> = (0..trace.whats.len().max(1)).map(|what| category(trace, WhatId(what as u32))).collect();
+/// The primitives with most bytes keep their names; the rest share one. For each trace the number of each `WhatId`.
+fn categories(traces: &[&Trace], bytes: &[Vec<u128>]) -> (Vec<String>, Vec<Vec<u8>>) {
+    let names: Vec<Vec<&str>> = traces.iter().map(|trace| names(trace)).collect();
     let mut sums = std::collections::BTreeMap::<&str, u128>::new();
-    for (name, sum) in names.iter().zip(bytes).filter(|(_, sum)| **sum > 0) {
+    for (name, sum) in names.iter().flatten().zip(bytes.iter().flatten()).filter(|(_, sum)| **sum > 0) {
         *sums.entry(name).or_default() += sum;
     }
     let mut ranked: Vec<(&str, u128)> = sums.into_iter().collect();
@@ -127,8 +157,13 @@ fn categories(trace: &Trace, bytes: &[u128]) -> (Vec<String>, Vec<u8>) {
         kept.push("other".to_string());
     }
     let number = |name: &&str| kept.iter().position(|kept| kept == name).map_or(other, |at| at as u8);
-    let of = names.iter().map(number).collect();
+    let of = names.iter().map(|names| names.iter().map(number).collect()).collect();
     (kept, of)
+}
+
+/// Category of each `WhatId`.
+fn names(trace: &Trace) -> Vec<&str> {
+    (0..trace.whats.len().max(1)).map(|what| category(trace, WhatId(what as u32))).collect()
 }
 
 fn category(trace: &Trace, id: WhatId) -> &str {

@@ -12,10 +12,16 @@ const LARGE_BYTES: u64 = 1 << 20;
 const BEFORE: &str = "memory from before the recording";
 
 /// Writes the segments of real buffers, then those of memory that is not known buffer by buffer.
-pub(super) fn write(pickler: &mut Pickler<'_>, shared: &mut Shared<'_>, scan: &Scan, trace: &Trace, alive: &[Alive]) {
-    let mut list = pickler.begin_list();
+pub(super) fn write(
+    pickler: &mut Pickler<'_>,
+    list: &mut ListBatch,
+    shared: &mut Shared<'_>,
+    scan: &Scan,
+    trace: &Trace,
+    alive: &[Alive],
+) {
     for Alive { buffer, home, .. } in alive {
-        open(pickler, &mut list, buffer, *home);
+        open(pickler, list, buffer, scan.first_list + home);
         block(pickler, buffer);
         shared.frames(pickler, stack_of(buffer.built, buffer.triggered));
         pickler.word(Word::UserMetadata);
@@ -27,7 +33,7 @@ pub(super) fn write(pickler: &mut Pickler<'_>, shared: &mut Shared<'_>, scan: &S
         let size = size.min(1 << 61);
         if size > 0 {
             let buffer = Buffer { addr, size, is_cached, device: Device(0), ..Buffer::default() };
-            open(pickler, &mut list, &buffer, scan.main);
+            open(pickler, list, &buffer, scan.first_list + scan.main);
             block(pickler, &buffer);
             own_frame(pickler, BEFORE);
             pickler.word(Word::UserMetadata);
@@ -36,15 +42,14 @@ pub(super) fn write(pickler: &mut Pickler<'_>, shared: &mut Shared<'_>, scan: &S
             addr += size.next_multiple_of(4096);
         }
     }
-    pickler.end_list(list);
 }
 
-fn open(pickler: &mut Pickler<'_>, list: &mut ListBatch, buffer: &Buffer, home: usize) {
+fn open(pickler: &mut Pickler<'_>, list: &mut ListBatch, buffer: &Buffer, device: usize) {
     let if_active = |bytes| if buffer.is_cached { 0 } else { bytes };
     pickler.item(list);
     pickler.begin_dict();
     let numbers = [
-        (Word::Device, home as u64),
+        (Word::Device, device as u64),
         (Word::Address, buffer.addr),
         (Word::TotalSize, buffer.size),
         (Word::AllocatedSize, if_active(buffer.size)),

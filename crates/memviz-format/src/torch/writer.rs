@@ -1,4 +1,4 @@
-//! A trace to a snapshot, in one pass per device.
+//! Traces to a snapshot, in one pass per device.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use memviz_trace::{Event, NO_STREAM, Trace};
 use super::entries::{AliveMap, EntryWriter};
 use super::opcodes as op;
 use super::pickler::{ListBatch, Memo, Pickler};
-use super::scan::{Scan, is_written};
+use super::scan::{Scan, Scans, is_written};
 use super::shared::Shared;
 use super::words::Word;
 use super::{exact, extras, segments};
@@ -38,60 +38,96 @@ pub struct WriteReport {
 /// # Errors
 /// `out` fails, or an event has an address or size of 2^63 or more.
 pub fn write(trace: &Trace, out: &mut dyn Write) -> Result<WriteReport, FormatError> {
-    let scan = Scan::of(trace)?;
+    write_all(&[trace], out)
+}
+
+/// As [`write()`], with the processes of a run: the trace lists of the first, then those of the second, and so on.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_all(traces: &[&Trace], out: &mut dyn Write) -> Result<WriteReport, FormatError> {
+    let scans = Scans::of(traces)?;
     let mut pickler = Pickler::new(out);
-    let mut shared = Shared::new(trace);
+    let mut parts: Vec<Part<'_>> = traces.iter().zip(&scans.all).map(|(trace, scan)| Part::new(trace, scan)).collect();
     pickler.byte(op::EMPTY_DICT);
     pickler.text(super::OWN_KEY);
-    let mut categories = exact::write(&mut pickler, trace, &scan.categories)?;
+    let mut categories = exact::write(&mut pickler, traces, &scans.categories)?;
     categories.push(Word::Unknown.memo());
     pickler.byte(op::SETITEM);
 
+    let mut report = WriteReport::default();
     pickler.text("device_traces");
-    let mut alive = AliveMap::default();
-    let mut entries = 0;
     let mut list = pickler.begin_list();
-    for home in 0..scan.devices.len() {
-        pickler.item(&mut list);
-        alive = AliveMap::at_start(trace, &scan);
-        entries += device(&mut pickler, &mut shared, trace, &scan, &categories, home, &mut alive)?;
+    for part in &mut parts {
+        for home in 0..part.scan.devices.len() {
+            pickler.item(&mut list);
+            part.alive = AliveMap::at_start(part.trace, part.scan);
+            report.entries += device(&mut pickler, part, &categories, home)?;
+        }
     }
     pickler.end_list(list);
     pickler.byte(op::SETITEM);
+    tail(&mut pickler, &mut parts);
 
+    parts.iter().for_each(|part| part.count(&mut report));
+    Ok(WriteReport { bytes: pickler.finish()?, ..report })
+}
+
+/// What follows the trace lists.
+fn tail(pickler: &mut Pickler<'_>, parts: &mut [Part<'_>]) {
     pickler.text("segments");
-    let buffers = alive.sorted();
-    segments::write(&mut pickler, &mut shared, &scan, trace, &buffers);
+    let mut list = pickler.begin_list();
+    for part in &mut *parts {
+        let buffers = part.alive.sorted();
+        segments::write(pickler, &mut list, &mut part.shared, part.scan, part.trace, &buffers);
+    }
+    pickler.end_list(list);
     pickler.byte(op::SETITEM);
+    let traces: Vec<&Trace> = parts.iter().map(|part| part.trace).collect();
     pickler.text("allocator_settings");
-    extras::settings(&mut pickler, trace);
+    extras::settings(pickler, &traces);
     pickler.byte(op::SETITEM);
     pickler.text("external_annotations");
-    extras::annotations(&mut pickler, trace);
+    let mut list = pickler.begin_list();
+    for part in parts {
+        extras::annotations(pickler, &mut list, part.trace, part.scan.first_list);
+    }
+    pickler.end_list(list);
     pickler.byte(op::SETITEM);
+}
 
-    let events = trace.events.iter().filter(|event| is_written(event)).count() as u64;
-    let pseudo = u64::from(trace.base.active > 0) + u64::from(trace.base.cached > 0);
-    Ok(WriteReport {
-        bytes: pickler.finish()?,
-        events,
-        hidden_events: trace.events.len() as u64 - events,
-        entries,
-        segments: buffers.len() as u64 + pseudo,
-        devices: scan.devices.len(),
-    })
+/// One trace of the file, and what was written of it.
+struct Part<'t> {
+    trace: &'t Trace,
+    scan: &'t Scan,
+    shared: Shared<'t>,
+    alive: AliveMap,
+}
+
+impl<'t> Part<'t> {
+    fn new(trace: &'t Trace, scan: &'t Scan) -> Part<'t> {
+        Part { trace, scan, shared: Shared::new(trace), alive: AliveMap::default() }
+    }
+
+    fn count(&self, report: &mut WriteReport) {
+        let trace = self.trace;
+        let events = trace.events.iter().filter(|event| is_written(event)).count() as u64;
+        let pseudo = u64::from(trace.base.active > 0) + u64::from(trace.base.cached > 0);
+        report.events += events;
+        report.hidden_events += trace.events.len() as u64 - events;
+        report.segments += self.alive.len() as u64 + pseudo;
+        report.devices += self.scan.devices.len();
+    }
 }
 
 /// Writes the trace list of one device and returns its length.
 fn device(
     pickler: &mut Pickler<'_>,
-    shared: &mut Shared<'_>,
-    trace: &Trace,
-    scan: &Scan,
+    part: &mut Part<'_>,
     categories: &[Memo],
     home: usize,
-    alive: &mut AliveMap,
 ) -> Result<u64, FormatError> {
+    let Part { trace, scan, shared, alive } = part;
     let start_micros = trace.header.start_unix_micros;
     let list: ListBatch = pickler.begin_list();
     let mut writer = EntryWriter {

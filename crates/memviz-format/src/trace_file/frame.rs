@@ -216,3 +216,16 @@ fn unpack(
 pub(super) fn wrong(offset: u64, found: impl Into<String>, expected: &'static str) -> FormatError {
     FormatError::Syntax { offset: offset as usize, found: found.into(), expected }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_that_no_reader_would_take_is_refused() {
+        let mut packer = Packer::new().unwrap();
+        let found = packer.chunk(kind::PART, 0, &vec![0; MAX_CHUNK_BYTES + 1]).err().unwrap().to_string();
+        assert_eq!(found, "a chunk of 67108865 bytes; a trace file holds chunks of up to 67108864");
+        assert!(packer.chunk(kind::PART, 0, b"").unwrap().len() > CHUNK_HEADER_BYTES);
+    }
+}
