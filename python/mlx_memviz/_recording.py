@@ -37,11 +37,13 @@ class Recording:
     Made by `record`. After `stop()` (or the end of the `with`), everything stays available until the object is dropped.
     """
 
-    def __init__(self, path, options: dict[str, Any]):
+    def __init__(self, path, options: dict[str, Any], *, ends_at_exit: bool = True):
         # Absolute: the program may change its folder.
         self._path = None if path is None else _rank.with_rank(_checked_path(path)).absolute()
         self._is_streamed = self._path is not None and self._path.suffix == ".memviz"
         self._options = options
+        # Else whoever made it ends it before the interpreter is gone.
+        self._ends_at_exit = ends_at_exit
         self._stopped: _native.Stopped | None = None
         self._trace: Trace | None = None
         self._header: dict[str, Any] = {}
@@ -192,7 +194,9 @@ def _finish_at_exit() -> None:
 
 def _end_of_program() -> None:
     recording = running()
-    if recording is not None and recording._is_streamed and recording._pid == os.getpid():
+    if recording is None or not recording._ends_at_exit:
+        return
+    if recording._is_streamed and recording._pid == os.getpid():
         recording._stop(_endings.at_exit())
 
 

@@ -43,7 +43,7 @@ class _Session:
         }
         try:
             self._path = self._output()
-            self._recording = _recording.Recording(self._path, options).start()
+            self._recording = _recording.Recording(self._path, options, ends_at_exit=False).start()
         except Exception as error:  # whatever it is, the program runs
             self._is_refused = True
             _say(f"not recording: {error}")
