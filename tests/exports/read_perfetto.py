@@ -28,7 +28,7 @@ def main() -> None:
         if packet.HasField("track_event"):
             events[packet.track_event.track_uuid].append((packet.timestamp, packet.track_event))
     facts = {"processes": {}, "counters": {}, "slices": {}, "events": sum(map(len, events.values()))}
-    for uuid, track in tracks.items():
+    for track in tracks.values():
         assert not track.parent_uuid or track.parent_uuid in tracks
         if track.HasField("process"):
             facts["processes"][track.process.pid] = track.process.process_name

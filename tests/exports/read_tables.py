@@ -24,7 +24,9 @@ def queries() -> dict[str, str]:
 
 def python_blocks() -> dict[str, str]:
     text = DOCS.read_text()
-    return {title: code for title, code in re.findall(r"^### (.+?)\n(?:(?!^### ).)*?```python\n(.*?)```", text, re.M | re.S)}
+    return {
+        title: code for title, code in re.findall(r"^### (.+?)\n(?:(?!^### ).)*?```python\n(.*?)```", text, re.M | re.S)
+    }
 
 
 def rows(answer) -> list[list]:

@@ -1,7 +1,7 @@
 //! On the way down: signals that end the program let the writer of a streamed recording finish first.
 //!
 //! A handler can neither allocate nor lock. So it writes nothing itself: it wakes the writer's thread, which is an ordinary
-//! thread with nothing to fear from the one that crashed, and sleeps until the last chunk is written, [`PATIENCE`] at most.
+//! thread with nothing to fear from the one that crashed, and sleeps until the last chunk is written, `PATIENCE` at most.
 //! Refused: writing raw events in the handler. They would need a second format, ids that only the writer can translate, and
 //! a lock that the crashed thread may hold.
 //!

@@ -1,4 +1,4 @@
-//! Time that a summary takes: `cargo run --release -p memviz-analyze --example summary_speed`.
+//! Time that a summary and the other answers take: `cargo run --release -p memviz-analyze --example summary_speed`.
 //!
 //! Two traces of about a million events: a training loop with 200 stacks, and a run that frees nothing, with a stack for
 //! every fourth buffer.
@@ -8,7 +8,7 @@ mod simulate;
 
 use std::time::Instant;
 
-use memviz_analyze::Summary;
+use memviz_analyze::{Growth, GrowthOptions, Held, HeldOptions, Instant as Moment, Leaks, Summary};
 use memviz_trace::{Event, Frame, StackId, Trace, TraceBuilder};
 
 fn main() {
@@ -23,6 +23,19 @@ fn time(name: &str, trace: &Trace) {
         let secs = started.elapsed().as_secs_f64();
         println!("{name}: {} events in {secs:.3} s, {:?}", trace.events.len(), summary.checked);
     }
+    let started = Instant::now();
+    let held = Held::new(trace, HeldOptions { top: 10, ..HeldOptions::default() });
+    println!("  peak in {:.3} s, {:?}", started.elapsed().as_secs_f64(), held.map(|held| held.total));
+    let started = Instant::now();
+    let growth = Growth::new(trace, GrowthOptions { top: 5, ..GrowthOptions::default() });
+    println!(
+        "  growth in {:.3} s, {:?} loops",
+        started.elapsed().as_secs_f64(),
+        growth.map(|growth| growth.loops.len())
+    );
+    let started = Instant::now();
+    let leaks = Leaks::new(trace, (Moment::Start, Moment::Last), None, 10);
+    println!("  leaks in {:.3} s, {:?}", started.elapsed().as_secs_f64(), leaks.map(|leaks| leaks.leaked));
 }
 
 fn nothing_freed(events: u64) -> Trace {

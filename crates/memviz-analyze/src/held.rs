@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use memviz_trace::{Frame, FrameId, StackId, Trace};
+use memviz_trace::{CheckReport, Frame, FrameId, StackId, Trace};
 use serde::Serialize;
 
 use crate::about::About;
@@ -148,8 +148,9 @@ impl Held {
     /// # Errors
     /// A sentence for the user: a step that the trace does not have.
     pub fn new(trace: &Trace, options: HeldOptions) -> Result<Held, String> {
-        let (after_events, which) = position(trace, options)?;
-        let (live, moment) = live_and_moment(trace, after_events);
+        let report = trace.check().ok();
+        let (after_events, which) = position(trace, options, report.as_ref())?;
+        let (live, moment) = live_and_moment(trace, after_events, report.is_some());
         let evaluation = Evaluation::at(trace, after_events);
         let (mut temporary, mut groups) = (Amount::default(), Groups::new(trace, options.by, &live.buffers));
         for buffer in &live.buffers {
@@ -186,14 +187,23 @@ pub(crate) fn user_line(trace: &Trace, stack: StackId) -> Option<StackLine> {
     Some(StackLine::of(trace, trace.stacks.frame(frame)))
 }
 
-fn position(trace: &Trace, options: HeldOptions) -> Result<(usize, &'static str), String> {
+fn position(
+    trace: &Trace,
+    options: HeldOptions,
+    report: Option<&CheckReport>,
+) -> Result<(usize, &'static str), String> {
     let highest = |range: Range<usize>| {
         let Peaks { active, reserved, .. } = find_peaks_in(trace, range);
         if options.reserved { reserved.after_events } else { active.after_events }
     };
     Ok(match options.at {
         None | Some(Instant::Peak) => {
-            (highest(0..trace.events.len()), if options.reserved { "peak reserved" } else { "peak active" })
+            let after_events = match report {
+                Some(report) if options.reserved => report.peak_reserved.after_events,
+                Some(report) => report.peak_active.after_events,
+                None => highest(0..trace.events.len()),
+            };
+            (after_events, if options.reserved { "peak reserved" } else { "peak active" })
         }
         Some(Instant::Step(step)) => (highest(step_range(trace, step)?), "highest of the step"),
         Some(at) => (

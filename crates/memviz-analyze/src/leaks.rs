@@ -77,8 +77,9 @@ impl Leaks {
         if to < from {
             return Err(format!("the second moment is event {to}, before the first, event {from}"));
         }
-        let (before, begin) = live_and_moment(trace, from);
-        let (after, end) = live_and_moment(trace, to);
+        let is_sound = trace.check().is_ok();
+        let (before, begin) = live_and_moment(trace, from, is_sound);
+        let (after, end) = live_and_moment(trace, to, is_sound);
         // An address that was freed and allocated again holds another buffer: its time tells them apart.
         let identity = |buffer: &Buffer| (buffer.addr, buffer.alloc_nanos, buffer.size);
         let was_there: FxHashSet<_> = before.buffers.iter().map(identity).collect();

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use memviz_trace::{Buffer, CheckReport, FrameId, Ledger, Totals, Trace, WhatId};
-use rustc_hash::FxHashMap;
+use memviz_trace::{Action, Buffer, CheckReport, FrameId, Ledger, Totals, Trace, WhatId};
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use crate::lines::UserLines;
@@ -94,32 +94,62 @@ pub fn find_peaks_in(trace: &Trace, range: Range<usize>) -> Peaks {
     Peaks { active: moment(active), reserved: moment(reserved), end, skipped_events }
 }
 
-/// Peaks of a trace that passed its check, and what is active at the active peak: the report knows where they are, so one
-/// replay up to the later one is enough.
+/// Peaks of a trace that passed its check, and what is active at the active peak.
 pub(crate) fn peaks_of_checked(trace: &Trace, report: &CheckReport) -> (Peaks, Live) {
     let (active_at, reserved_at) = (report.peak_active.after_events, report.peak_reserved.after_events);
-    let mut ledger = start_of(trace);
-    let mut done = 0;
-    let mut live = Live::default();
-    let mut totals = [Totals::default(); 2];
-    let mut stops = [(active_at, true), (reserved_at, false)];
-    stops.sort_unstable();
-    for (stop, is_active) in stops {
-        replay(&mut ledger, trace, done..stop);
-        done = stop;
-        totals[usize::from(is_active)] = ledger.totals();
-        if is_active {
-            live = Live::of(&ledger);
+    let (live, active) = live_of_checked(trace, active_at);
+    let reserved = Moment::of(trace, reserved_at, totals_of_checked(trace, reserved_at));
+    let end = Moment::of(trace, trace.events.len(), report.end);
+    (Peaks { active, reserved, end, skipped_events: 0 }, live)
+}
+
+/// What is active after the first `after_events` events of a trace that passed its check.
+///
+/// Looks backwards: the last event of an address decides. A set of addresses is a tenth of the size of a ledger, and that
+/// is what counts when a million buffers are alive.
+fn live_of_checked(trace: &Trace, after_events: usize) -> (Live, Moment) {
+    let totals = totals_of_checked(trace, after_events);
+    let mut decided: FxHashSet<u64> = FxHashSet::default();
+    let mut buffers = Vec::new();
+    for event in trace.events.get(..after_events).unwrap_or_default().iter().rev() {
+        if event.action.is_buffer() && decided.insert(event.addr) && event.action.is_alloc() {
+            buffers.push(Buffer::from_alloc(event));
         }
     }
-    let [reserved, active] = totals;
-    let peaks = Peaks {
-        active: Moment::of(trace, active_at, active),
-        reserved: Moment::of(trace, reserved_at, reserved),
-        end: Moment::of(trace, trace.events.len(), report.end),
-        skipped_events: 0,
-    };
-    (peaks, live)
+    let untouched = trace.start.iter().filter(|buffer| !buffer.is_cached && !decided.contains(&buffer.addr));
+    buffers.extend(untouched.copied());
+    (Live::of(buffers, totals.active), Moment::of(trace, after_events, totals))
+}
+
+/// Sums after the first `after_events` events of a trace that passed its check: nothing can be out of range.
+fn totals_of_checked(trace: &Trace, after_events: usize) -> Totals {
+    let (mut active, mut cached) = (trace.base.active, trace.base.cached);
+    for buffer in &trace.start {
+        let sum = if buffer.is_cached { &mut cached } else { &mut active };
+        *sum = sum.wrapping_add(buffer.size);
+    }
+    for event in trace.events.get(..after_events).unwrap_or_default() {
+        match event.action {
+            Action::AllocNew | Action::AllocMakeBuffer => active = active.wrapping_add(event.size),
+            Action::AllocReuse => {
+                active = active.wrapping_add(event.size);
+                cached = cached.wrapping_sub(event.size);
+            }
+            Action::FreeActiveToCache => {
+                active = active.wrapping_sub(event.size);
+                cached = cached.wrapping_add(event.size);
+            }
+            Action::FreeActiveToOs | Action::Release => active = active.wrapping_sub(event.size),
+            Action::FreeCacheToOs => cached = cached.wrapping_sub(event.size),
+            Action::Oom => active = active.wrapping_add(event.addr),
+            Action::FilteredNet => {
+                active = active.wrapping_add(event.addr);
+                cached = cached.wrapping_add(event.size);
+            }
+            _ => {}
+        }
+    }
+    Totals { active, cached }
 }
 
 /// Takes events into account; one that contradicts the state is skipped, as in [`find_peaks`], so both see the same sums.
@@ -146,12 +176,16 @@ pub struct Live {
 }
 
 impl Live {
-    fn of(ledger: &Ledger) -> Live {
-        let mut buffers: Vec<Buffer> = ledger.buffers_unsorted().filter(|buffer| !buffer.is_cached).copied().collect();
-        buffers.sort_unstable_by_key(|buffer| buffer.addr);
+    fn of(mut buffers: Vec<Buffer>, active_bytes: u64) -> Live {
+        buffers.sort_by_key(|buffer| buffer.addr);
         let listed: u64 = buffers.iter().map(|buffer| buffer.size).sum();
-        let active_bytes = ledger.totals().active.max(listed);
+        let active_bytes = active_bytes.max(listed);
         Live { buffers, unlisted_bytes: active_bytes - listed, active_bytes }
+    }
+
+    fn in_ledger(ledger: &Ledger) -> Live {
+        let buffers = ledger.buffers_unsorted().filter(|buffer| !buffer.is_cached).copied().collect();
+        Live::of(buffers, ledger.totals().active)
     }
 }
 
@@ -159,14 +193,17 @@ impl Live {
 pub fn live_at(trace: &Trace, after_events: usize) -> Live {
     let mut ledger = start_of(trace);
     replay(&mut ledger, trace, 0..after_events.min(trace.events.len()));
-    Live::of(&ledger)
+    Live::in_ledger(&ledger)
 }
 
-/// The same, and the moment itself.
-pub(crate) fn live_and_moment(trace: &Trace, after_events: usize) -> (Live, Moment) {
+/// The same, and the moment itself. `is_sound`: the trace passed its check.
+pub(crate) fn live_and_moment(trace: &Trace, after_events: usize, is_sound: bool) -> (Live, Moment) {
+    if is_sound {
+        return live_of_checked(trace, after_events);
+    }
     let mut ledger = start_of(trace);
     replay(&mut ledger, trace, 0..after_events.min(trace.events.len()));
-    (Live::of(&ledger), Moment::of(trace, after_events, ledger.totals()))
+    (Live::in_ledger(&ledger), Moment::of(trace, after_events, ledger.totals()))
 }
 
 /// The sums after the first `after_events` events of `trace`.

@@ -65,7 +65,7 @@ pub struct TracedFunction {
     pub cause: Cause,
     /// Different shapes and dtypes of its inputs.
     pub signatures: u64,
-    /// The first of them: "float32[256], int32[8,2]".
+    /// The first of them: `float32[256], int32[8,2]`.
     pub first_signatures: Vec<String>,
     /// Axes that differ between traces with the same number of inputs and axes.
     pub varying: Vec<VaryingAxis>,

@@ -1,5 +1,7 @@
 //! Laws of peak, growth and leaks on scripted and simulated traces, and on traces that contradict themselves.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 #[path = "../../memviz-format/tests/simulate/mod.rs"]
 mod simulate;
 
@@ -161,7 +163,7 @@ fn ask_everything(trace: &Trace) -> Result<(), TestCaseError> {
     for by in EVERY_BY {
         for at in [None, Some(Instant::Last), Some(Instant::Nanos(30)), Some(Instant::Start)] {
             let options = HeldOptions { by, at, top: 2, all_frames: true, ..HeldOptions::default() };
-            let held = Held::new(trace, options).unwrap();
+            let held = Held::new(trace, options).map_err(TestCaseError::fail)?;
             let bytes: u64 = held.groups.iter().map(|row| row.line.bytes).sum();
             let count: u64 = held.groups.iter().map(|row| row.line.count).sum();
             prop_assert_eq!((bytes + held.rest.bytes, count + held.rest.count), (held.total.bytes, held.total.count));
@@ -169,12 +171,13 @@ fn ask_everything(trace: &Trace) -> Result<(), TestCaseError> {
         }
     }
     for every in [Every::Auto, Every::Eval, Every::Nanos(7)] {
-        let growth = Growth::new(trace, GrowthOptions { every, limit: Some(100), top: 3 }).unwrap();
+        let growth =
+            Growth::new(trace, GrowthOptions { every, limit: Some(100), top: 3 }).map_err(TestCaseError::fail)?;
         for one in &growth.loops {
             prop_assert!(one.series.iter().all(|step| step.lowest.bytes <= step.highest_bytes));
         }
     }
-    let leaks = Leaks::new(trace, (Instant::Start, Instant::Last), None, 2).unwrap();
+    let leaks = Leaks::new(trace, (Instant::Start, Instant::Last), None, 2).map_err(TestCaseError::fail)?;
     let bytes: u64 = leaks.lines.iter().map(|row| row.line.bytes).sum();
     prop_assert_eq!(bytes + leaks.rest.bytes, leaks.leaked.bytes);
     suggest(trace, &Summary::new(trace));

@@ -30,6 +30,8 @@ mod merge;
 mod output;
 mod peak;
 mod pinned;
+#[cfg(test)]
+mod pins_golden;
 mod plan;
 mod render;
 mod report;

@@ -99,10 +99,7 @@ pub(crate) fn place(page: &Page, line: &StackLine) -> Place {
 
 /// "train.py:12" within a text.
 pub(crate) fn short(page: &Page, line: &StackLine) -> String {
-    match place(page, line) {
-        Place::Line(place, _) => place,
-        Place::Words(words) => words,
-    }
+    if *line == StackLine::default() { "no Python line".to_owned() } else { page.short(&line.file, line.line) }
 }
 
 fn views(page: &mut Page, pinned: &Pinned) {

@@ -1,7 +1,9 @@
 //! Files of mlx-memviz: bytes in, bytes out.
 //!
 //! [`trace_file`] is our own format: written while a program runs, readable whatever ends it. [`torch`] writes what PyTorch's
-//! memory_viz page and `torch.cuda._memory_viz` read, and reads it back without running code. Needs a [`memviz_trace::Trace`]; does not open files, does not analyse, does not record.
+//! memory_viz page and `torch.cuda._memory_viz` read, and reads it back without running code. The other modules write only:
+//! [`table`] (Parquet, CSV, JSON), [`perfetto`], and what shows a [`Profile`]. Needs a [`memviz_trace::Trace`]; does not
+//! analyse, does not record.
 //!
 //! ```
 //! use memviz_format::torch::{self, Limits};

@@ -96,7 +96,6 @@ impl Table {
         self.column("", Align::Bar, BAR_WIDTH)
     }
 
-    #[allow(dead_code)]
     /// Shows the last column on wide pages only.
     pub(crate) fn wide(mut self) -> Table {
         if let Some(column) = self.columns.last_mut() {

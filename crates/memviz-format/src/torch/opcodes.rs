@@ -4,8 +4,7 @@ macro_rules! opcodes {
     ($($name:ident = $byte:literal,)*) => {
         $(pub(super) const $name: u8 = $byte;)*
 
-        /// Holds plain data.
-        pub(super) fn is_plain(opcode: u8) -> bool {
+        const fn is_plain(opcode: u8) -> bool {
             matches!(opcode, $($name)|*)
         }
 
@@ -26,6 +25,40 @@ opcodes! {
     LIST = b'l', DICT = b'd', TUPLE = b't', TUPLE1 = 0x85, TUPLE2 = 0x86, TUPLE3 = 0x87,
     MEMOIZE = 0x94, BINPUT = b'q', LONG_BINPUT = b'r', BINGET = b'h', LONG_BINGET = b'j',
 }
+
+/// What follows an opcode.
+#[derive(Clone, Copy)]
+pub(super) enum Argument {
+    /// That many bytes.
+    Bytes(u8),
+    /// A length of that many bytes, and then as many bytes as it says.
+    Length(u8),
+    /// The end of the pickle, or not plain data.
+    Refused,
+}
+
+/// By opcode.
+pub(super) const ARGUMENTS: [Argument; 256] = {
+    let mut table = [Argument::Refused; 256];
+    let mut at = 0;
+    while at < table.len() {
+        let opcode = at as u8;
+        table[at] = match opcode {
+            STOP => Argument::Refused,
+            PROTO | BININT1 | BINGET | BINPUT => Argument::Bytes(1),
+            BININT2 => Argument::Bytes(2),
+            BININT | LONG_BINGET | LONG_BINPUT => Argument::Bytes(4),
+            BINFLOAT | FRAME => Argument::Bytes(8),
+            SHORT_BINUNICODE | LONG1 => Argument::Length(1),
+            BINUNICODE | LONG4 => Argument::Length(4),
+            BINUNICODE8 => Argument::Length(8),
+            _ if is_plain(opcode) => Argument::Bytes(0),
+            _ => Argument::Refused,
+        };
+        at += 1;
+    }
+    table
+};
 
 /// Name of an opcode that imports, calls or builds objects.
 pub(super) fn code_name(opcode: u8) -> Option<&'static str> {
