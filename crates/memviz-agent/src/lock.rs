@@ -23,7 +23,9 @@ const HELD_WITH_SLEEPERS: u32 = 2;
 /// Rounds of spinning before sleeping, 20 to 100 ns each.
 const SPINS: u32 = 100;
 
-/// A value behind a lock, for statics.
+/// A value behind a lock, for statics. Threads take turns at writing the line of the state; 128 bytes, because lines are
+/// fetched in pairs, keep from it what every hook reads, with or without the lock.
+#[repr(align(128))]
 pub struct Lock<T> {
     state: AtomicU32,
     value: UnsafeCell<T>,
