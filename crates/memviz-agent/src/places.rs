@@ -233,6 +233,20 @@ mod tests {
     }
 
     #[test]
+    fn a_cached_buffer_that_is_reused_elsewhere_unseen_leaves_the_cache_with_its_own_size() {
+        let mut recorder = recorder();
+        recorder.alloc_placed(1, at(0x100, 64), NOWHERE);
+        recorder.free_placed(1, at(0x100, 64), true, NOWHERE);
+        // MLX reused it and moved it, which is not recorded yet; another thread got its old memory first.
+        recorder.alloc_placed(2, at(0x100, 32), &|handle| (handle == 1).then_some((0x900, Event::UNIFIED)));
+        assert_eq!(recorder.totals(), Totals { active: 32, cached: 0 });
+        recorder.alloc_placed(1, at(0x900, 64), NOWHERE);
+        let trace = checked(recorder, Totals { active: 96, cached: 0 });
+        assert_eq!(actions(&trace)[2], (Action::FreeCacheToOs, 0x100, false));
+        assert_eq!(trace.counts.lost, 0);
+    }
+
+    #[test]
     fn a_handle_that_comes_back_after_its_buffer_is_gone_is_a_new_buffer() {
         let mut recorder = recorder();
         recorder.alloc_placed(1, at(0x100, 64), NOWHERE);
