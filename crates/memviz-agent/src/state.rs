@@ -14,6 +14,7 @@ use crate::crash;
 use crate::linux;
 use crate::lock::{Guard, Lock};
 use crate::native;
+use crate::objects;
 use crate::python;
 use crate::recorder::Recorder;
 
@@ -155,11 +156,28 @@ pub fn drain_evictions(recorder: &mut Recorder) {
 
 #[cold]
 fn drain_queue(recorder: &mut Recorder) {
+    note_cache_limit(recorder);
     let mut queue = EVICTIONS.lock();
     for (addr, time_nanos) in queue.drain(..) {
         recorder.evict(addr, time_nanos);
     }
     HAS_EVICTIONS.store(false, Ordering::Release);
+}
+
+/// Marks that the cache's limit is another one than before.
+#[inline]
+fn note_cache_limit(recorder: &mut Recorder) {
+    if let Some(limit) = objects::cache_limit() {
+        recorder.cache_limit(now, limit);
+    }
+}
+
+/// Records what happened to the cache since the last allocator call: its limit was set, buffers were evicted. As
+/// `drain_evictions`.
+#[inline]
+pub fn catch_up(recorder: &mut Recorder) {
+    note_cache_limit(recorder);
+    drain_evictions(recorder);
 }
 
 /// Forgets queued evictions: they belong to an earlier recording.
