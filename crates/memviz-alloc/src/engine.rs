@@ -280,9 +280,9 @@ impl Engine {
         Ok(block)
     }
 
-    /// Counts bytes that are active from before the first call and belong to no known block.
-    pub fn add_base(&mut self, active: u64) {
-        self.active = self.active.saturating_add(active);
+    /// Active bytes that belong to no known block change: those from before the first call, and those of calls left out.
+    pub fn shift_base(&mut self, change: i64) {
+        self.active = self.active.saturating_add_signed(change);
         self.raise_peaks();
     }
 

@@ -14,6 +14,7 @@ use crate::merge::MergeArgs;
 use crate::peak::PeakArgs;
 use crate::pinned::PinnedArgs;
 use crate::plan::DoctorPlan;
+use crate::replay::ReplayArgs;
 use crate::report::ReportArgs;
 use crate::retrace::RetraceArgs;
 use crate::run_args::RunArgs;
@@ -61,6 +62,8 @@ pub(crate) enum Command {
     Retrace(RetraceArgs),
     /// Say how well MLX's buffer cache works, and what clearing it would give back
     Cache(CacheArgs),
+    /// Replay a recording under another policy, with other limits, or on another machine
+    Replay(ReplayArgs),
     /// Compare two recordings, or two moments of one
     Diff(DiffArgs),
 }

@@ -34,6 +34,7 @@ mod pinned;
 mod pins_golden;
 mod plan;
 mod render;
+mod replay;
 mod report;
 mod retrace;
 mod run_args;

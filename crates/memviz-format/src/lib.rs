@@ -18,6 +18,7 @@
 //! # Ok::<(), memviz_format::FormatError>(())
 //! ```
 
+pub mod chart;
 pub mod collapsed;
 mod error;
 pub mod flamegraph;
