@@ -161,6 +161,12 @@ class Trace:
         path = None if output is None else os.fspath(output)
         return ask("replay", [self], {**options, "clear_every": clear_every, "sweep": sweep, "output": path})
 
+    def advise(self, *, device: str | None = None) -> dict[str, Any]:
+        """What to do about the cache: the limit to set, what each halving of it costs, what defeats the cache, and whether the
+        run fits `device` ("m3-16gb").
+        """
+        return ask("advise", [self], {"device": device})
+
     def diff(
         self, other: Trace | None = None, *, at: str | None = None, fail_over: str | int | None = None
     ) -> dict[str, Any]:

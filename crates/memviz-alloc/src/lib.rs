@@ -31,6 +31,7 @@ mod block;
 mod cache;
 mod counters;
 mod device;
+mod devices;
 mod engine;
 mod error;
 mod heap;

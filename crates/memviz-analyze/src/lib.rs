@@ -22,6 +22,7 @@
 //! ```
 
 mod about;
+mod advise;
 mod agreement;
 mod arrays;
 mod cache;
@@ -54,6 +55,7 @@ mod trend;
 mod watch;
 
 pub use about::About;
+pub use advise::{ADVISE_SCHEMA, Advice, Advise};
 pub use agreement::{Agreement, Difference};
 pub use arrays::NeedsArrays;
 pub use cache::{CACHE_SCHEMA, Cache, CacheLine, NearMiss, NearMissKind, NotReused, SizeClass};

@@ -217,7 +217,7 @@ fn sweep(calls: &Calls, scenario: &Scenario, range: Option<(u64, u64, usize)>) -
 }
 
 impl SweepPoint {
-    fn of(cache_limit_bytes: u64, outcome: &Outcome) -> SweepPoint {
+    pub(crate) fn of(cache_limit_bytes: u64, outcome: &Outcome) -> SweepPoint {
         let Totals { active, cached } = totals(outcome.peak_reserved);
         let peak_reserved_bytes = active.saturating_add(cached);
         SweepPoint { cache_limit_bytes, hit_rate: outcome.hit_rate(), made: outcome.made, peak_reserved_bytes }

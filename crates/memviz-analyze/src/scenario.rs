@@ -3,7 +3,7 @@
 //! The recording's own policy is that of its back end and MLX version. Names are `memviz_alloc`'s, and "cpu", which is the
 //! CPU policy of the recording's version.
 
-use memviz_alloc::{MetalDevice, Policy, RESOURCE_LIMIT};
+use memviz_alloc::{MetalDevice, Policy};
 use memviz_trace::Trace;
 
 use crate::size::bytes_from_text;
@@ -89,19 +89,24 @@ fn policy(trace: &Trace, name: &str, options: &ScenarioOptions) -> Result<Policy
     Policy::named(name, &machine).ok_or_else(|| format!("no policy {name:?}; have cpu, {}", Policy::NAMES.join(", ")))
 }
 
-/// The machine that a user names: `MEMORY:WORKING-SET`, bytes.
+/// The machine that a user names: one of the table, or `MEMORY:WORKING-SET`, bytes.
 ///
 /// # Errors
 /// A sentence for the user.
 pub fn device_from_text(text: &str) -> Result<MetalDevice, String> {
-    let expected = || format!("no machine {text:?}; give MEMORY:WORKING-SET, such as 16GiB:11GiB");
+    if let Some(device) = MetalDevice::named(text) {
+        return Ok(device);
+    }
+    let expected = || {
+        let names: Vec<&str> = MetalDevice::names().collect();
+        format!("no machine {text:?}; have {}; or give MEMORY:WORKING-SET, such as 16GiB:11GiB", names.join(", "))
+    };
     let (memory, working_set) = text.split_once(':').ok_or_else(expected)?;
     let (memory, working_set) = (bytes_from_text(memory)?, bytes_from_text(working_set)?);
     if working_set > memory {
         return Err(format!("the working set of {text:?} is larger than its memory"));
     }
-    let resource_limit = RESOURCE_LIMIT;
-    Ok(MetalDevice { memory, working_set, max_buffer: working_set, resource_limit, has_heap: true })
+    Ok(MetalDevice::new(memory, working_set))
 }
 
 /// A machine of which only the memory counts.

@@ -93,6 +93,7 @@ impl Command {
             Command::Retrace(args) => Some(Box::new(args)),
             Command::Cache(args) => Some(Box::new(args)),
             Command::Replay(args) => Some(Box::new(args)),
+            Command::Advise(args) => Some(Box::new(args)),
             Command::Diff(args) => Some(Box::new(args)),
             Command::Run(_) | Command::Doctor(_) | Command::Check(_) => None,
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::advise::AdviseArgs;
 use crate::cache::CacheArgs;
 use crate::diff::DiffArgs;
 use crate::export::ExportArgs;
@@ -64,6 +65,8 @@ pub(crate) enum Command {
     Cache(CacheArgs),
     /// Replay a recording under another policy, with other limits, or on another machine
     Replay(ReplayArgs),
+    /// Say what to do about the cache: the limit to set, what defeats it, whether the run fits a machine
+    Advise(AdviseArgs),
     /// Compare two recordings, or two moments of one
     Diff(DiffArgs),
 }

@@ -16,6 +16,7 @@
 //! assert_eq!((plan.min_size, plan.args), (4096, vec!["--json".into()]));
 //! ```
 
+mod advise;
 mod answer;
 mod args;
 mod cache;
