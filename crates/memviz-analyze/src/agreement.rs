@@ -4,7 +4,7 @@
 //! order; active and cached bytes. The program's own calls are taken from the recording: allocations, frees, a changed
 //! limit, and `clear_cache`, which is what evicts there beside a lower limit.
 //!
-//! Needs a recording of all events from an empty cache on. Not for Metal and CUDA, whose evictions are written before the
+//! Needs a recording of all events, from a cache with at most one buffer on. Not for Metal and CUDA, whose evictions are written before the
 //! allocation that caused them.
 
 use std::collections::VecDeque;
@@ -55,8 +55,9 @@ impl Agreement {
     /// Compares; `None` where the recording does not allow it.
     pub(crate) fn of(trace: &Trace, scenario: &Scenario) -> Option<Agreement> {
         let is_whole = trace.header.min_size == 0 && trace.first_index == 0 && trace.base.cached == 0;
-        let begins_empty = !trace.start.iter().any(|buffer| buffer.is_cached);
-        if scenario.policy.trim != Trim::WhenLimitIsSet || !scenario.is_as_recorded || !is_whole || !begins_empty {
+        // Which of two cached buffers is older is not recorded.
+        let has_order = trace.start.iter().filter(|buffer| buffer.is_cached).count() <= 1;
+        if scenario.policy.trim != Trim::WhenLimitIsSet || !scenario.is_as_recorded || !is_whole || !has_order {
             return None;
         }
         let mut comparison = Comparison::new(trace, scenario);
@@ -80,7 +81,12 @@ impl<'a> Comparison<'a> {
         engine.shift_base(i64::try_from(trace.base.active).unwrap_or(i64::MAX));
         for buffer in &trace.start {
             let need = Need { size: buffer.size, place: Place::Device, requested: buffer.size };
-            engine.commit(need, Block { addr: buffer.addr, size: buffer.size, place: Place::Device }, None, &mut ());
+            let block = Block { addr: buffer.addr, size: buffer.size, place: Place::Device };
+            let id = engine.commit(need, block, None, &mut ());
+            if buffer.is_cached {
+                // What MLX keeps fits its limit.
+                let _ = engine.free(id, &mut ());
+            }
         }
         let ledger = Ledger::at_start(trace).unwrap_or_default();
         let agreement = Agreement::default();
@@ -173,7 +179,10 @@ impl<'a> Comparison<'a> {
 
     /// Evictions that no changed limit explains: `clear_cache`, or a limit that was set and set back before the next call.
     fn release(&mut self, position: usize) {
-        let run = self.trace.events[position..].iter().take_while(|event| event.action == Action::FreeCacheToOs);
+        let next = self.trace.marks[self.next_mark..].iter().find(|mark| matches!(mark.kind, MarkKind::CacheLimit(_)));
+        let end = next.and_then(|mark| usize::try_from(mark.index).ok()).unwrap_or(usize::MAX);
+        let events = &self.trace.events[position..self.trace.events.len().min(end.max(position))];
+        let run = events.iter().take_while(|event| event.action == Action::FreeCacheToOs);
         let released: u64 = run.map(|event| event.size).sum();
         let limit = self.engine.limits().0;
         self.set_limit(self.engine.usage().cached.saturating_sub(released));
