@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 from recorded_cases import KIB, MIB, ask, recorded
-from running import run_program, run_python
+from running import PROGRAMS, run_program, run_python
 from test_cases import CASES
 from venvs import ROOT
 
@@ -128,3 +128,25 @@ def test_python_has_the_same_answers(tmp_path):
     replay, advise = json.loads(run_python(["-c", code, file]).stdout)
     assert replay == ask("replay", file, "--cache-limit", "1MiB")
     assert advise == ask("advise", file)
+
+
+@pytest.mark.parametrize("which", ["training", "growing_cache", "lengths", "images", "scalars", "phases"])
+def test_another_limit_is_predicted(tmp_path, which):
+    def record(limit):
+        file = tmp_path / f"{limit}.memviz"
+        done = run_python([PROGRAMS / "six_programs.py", which, limit, file])
+        assert done.returncode == 0, str(done)
+        return file
+
+    usual = record("-")
+    for limit in (0, 64 * KIB, MIB, 5 * MIB, 256 * MIB):
+        predicted = ask("replay", usual, "--cache-limit", limit)["replayed"]
+        real = ask("replay", record(limit))["recorded"]
+        peaks = [
+            run["peak_reserved"]["active_bytes"] + run["peak_reserved"]["cached_bytes"] for run in (predicted, real)
+        ]
+        print(f"{which} at {limit}: hits {predicted['hit_rate']:.4f} predicted, {real['hit_rate']:.4f} real;", end=" ")
+        print(f"peak {peaks[0]} and {peaks[1]}; made {predicted['made']['count']} and {real['made']['count']}")
+        assert predicted["hit_rate"] == pytest.approx(real["hit_rate"], abs=0.02)
+        assert peaks[0] == pytest.approx(peaks[1], rel=0.02)
+        assert predicted["made"]["count"] == pytest.approx(real["made"]["count"], rel=0.02, abs=2)
