@@ -107,7 +107,7 @@ impl Advise {
         advice.extend(cache_advice(trace));
         advice.extend(clear_advice(&calls, &own, &now));
         advice.extend(fits_advice(trace, scenario)?);
-        let limit = own.policy.cache_limit;
+        let limit = calls.start_limit.unwrap_or(own.policy.cache_limit);
         Ok(Advise {
             schema: ADVISE_SCHEMA,
             about: About::new(trace),

@@ -13,6 +13,7 @@ use memviz_alloc::{Block, Engine, Freed, Malloc, Need, Place, Trim};
 use memviz_trace::{Action, Event, Ledger, MarkKind, Trace};
 use serde::Serialize;
 
+use crate::calls::start_limit;
 use crate::scenario::Scenario;
 
 /// Outcome of the comparison.
@@ -78,6 +79,9 @@ type Parted = (String, String);
 impl<'a> Comparison<'a> {
     fn new(trace: &'a Trace, scenario: &Scenario) -> Comparison<'a> {
         let mut engine = Engine::new(scenario.policy.clone());
+        if let Some(limit) = start_limit(trace) {
+            engine.set_cache_limit(limit, &mut ());
+        }
         engine.shift_base(i64::try_from(trace.base.active).unwrap_or(i64::MAX));
         for buffer in &trace.start {
             let need = Need { size: buffer.size, place: Place::Device, requested: buffer.size };

@@ -58,6 +58,8 @@ pub(crate) struct Calls {
     /// Active bytes before the first event that no buffer of `start` has.
     pub(crate) base: u64,
     pub(crate) calls: Vec<Call>,
+    /// The cache's limit before the first event, where it was recorded.
+    pub(crate) start_limit: Option<u64>,
     /// Slots are `0..slots`.
     pub(crate) slots: u32,
     /// Number of `malloc`s.
@@ -81,6 +83,17 @@ impl Calls {
     }
 }
 
+/// The limit before the first allocator call: a mark beside it, or that of a process that sets none.
+pub(crate) fn start_limit(trace: &Trace) -> Option<u64> {
+    let first = trace.events.iter().position(|event| event.action.is_buffer()).unwrap_or(trace.events.len());
+    let before = trace.marks.iter().take_while(|mark| mark.index <= trace.first_index + first as u64);
+    let limits = before.filter_map(|mark| match mark.kind {
+        MarkKind::CacheLimit(bytes) => Some(bytes),
+        _ => None,
+    });
+    limits.last()
+}
+
 struct Pass<'a> {
     trace: &'a Trace,
     calls: Calls,
@@ -98,7 +111,7 @@ impl<'a> Pass<'a> {
     fn new(trace: &'a Trace) -> Pass<'a> {
         let mut pass = Pass {
             trace,
-            calls: Calls { base: trace.base.active, ..Calls::default() },
+            calls: Calls { base: trace.base.active, start_limit: start_limit(trace), ..Calls::default() },
             active: FxHashMap::default(),
             unused: Vec::new(),
             moving: None,

@@ -183,7 +183,7 @@ impl Replay {
         Ok(Replay {
             schema: REPLAY_SCHEMA,
             about: About::new(trace),
-            under: Under::of(&scenario, &options.scenario),
+            under: Under::of(&scenario, &options.scenario, calls.start_limit),
             recorded: Counted::recorded(trace),
             replayed: Counted::of(trace, &outcome),
             most_blocks: Blocks {
@@ -229,13 +229,13 @@ fn totals(highest: Highest) -> Totals {
 }
 
 impl Under {
-    fn of(scenario: &Scenario, options: &ScenarioOptions) -> Under {
+    fn of(scenario: &Scenario, options: &ScenarioOptions, start_limit: Option<u64>) -> Under {
         let policy = &scenario.policy;
         Under {
             policy: policy.name,
             mlx_versions: policy.mlx_versions,
             device: options.device.as_ref().map(|(name, _)| name.clone()),
-            cache_limit_bytes: scenario.cache_limit.unwrap_or(policy.cache_limit),
+            cache_limit_bytes: scenario.cache_limit.or(start_limit).unwrap_or(policy.cache_limit),
             memory_limit_bytes: scenario.memory_limit.unwrap_or(policy.memory_limit),
             clears_every_step: scenario.clears_every_step,
         }

@@ -146,7 +146,7 @@ pub(crate) fn simulate_over_time(
 impl<'a> Run<'a> {
     fn new(calls: &Calls, scenario: &'a Scenario) -> Run<'a> {
         let mut engine = Engine::new(scenario.policy.clone());
-        if let Some(limit) = scenario.cache_limit {
+        if let Some(limit) = scenario.cache_limit.or(calls.start_limit) {
             engine.set_cache_limit(limit, &mut ());
         }
         if let Some(limit) = scenario.memory_limit {
