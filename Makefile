@@ -9,8 +9,10 @@ FUZZ_SECONDS ?= 20
 .PHONY: demo test bench soak wheel lint rust arrows python fuzz clean
 
 demo: $(DEMO)/.ready
-	$(DEMO)/bin/memviz run -o demo.pickle demo/train_transformer.py
-	$(DEMO)/bin/memviz check demo.pickle
+	$(DEMO)/bin/memviz run -o demo.memviz demo/train_transformer.py
+	$(DEMO)/bin/memviz check demo.memviz
+	$(DEMO)/bin/memviz growth demo.memviz
+	$(DEMO)/bin/memviz export demo.memviz -o demo.pickle
 
 $(DEMO)/.ready: wheel
 	$(PYTHON) -m venv $(DEMO)

@@ -90,7 +90,9 @@ def test_10_every_shape_is_a_trace_that_keeps_three_constants(record):
     assert pinned["compiled"] == {"count": 150, "bytes": 600}
     assert pinned["waiting"] == [], "what a trace consists of waits for no evaluation"
     after = answer("retrace", record(10)[0])["functions"]
-    assert [(row["traces"], row["alive"], row["kept"]["count"], row["made"]["count"]) for row in after] == [(50, 0, 0, 150)]
+    assert [(row["traces"], row["alive"], row["kept"]["count"], row["made"]["count"]) for row in after] == [
+        (50, 0, 0, 150)
+    ]
 
 
 @needs_cases
@@ -190,7 +192,9 @@ def test_diff_of_the_demo_with_a_moved_line_and_a_larger_batch(record, tmp_path)
 
 def test_python_answers_as_the_command_line(record, tmp_path):
     program = tmp_path / "program.py"
-    program.write_text("import mlx.core as mx\nx = mx.zeros((4096,))\nmx.eval(x)\ny = x[:1]\nmx.eval(y)\ndel x\nz = y + 1\n")
+    program.write_text(
+        "import mlx.core as mx\nx = mx.zeros((4096,))\nmx.eval(x)\ny = x[:1]\nmx.eval(y)\ndel x\nz = y + 1\n"
+    )
     file, _ = record(program)
     code = (
         "import json, sys, mlx_memviz\n"

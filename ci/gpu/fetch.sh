@@ -2,14 +2,23 @@
 # Puts everything that a GPU machine without a network needs into DIR (default .gpu), in two parts below 64 MiB:
 #   DIR/a/part.00            the larger part of the stock MLX CUDA wheel
 #   DIR/b/…                  the rest of it, MLX's extension, mlx-lm, our package with its native module, these programs, go.sh
-# Needs pip, PyPI, and target/release/lib_native.so or the module named by MEMVIZ_NATIVE.
+# Needs pip, PyPI, cargo, or instead of cargo the module that MEMVIZ_NATIVE names.
 # usage: ci/gpu/fetch.sh [DIR] [MLX_VERSION] [PYTHON_TAG] [CUDA_GENERATION]      e.g. ci/gpu/fetch.sh .gpu 0.32.4 312 13
 set -eu
 dir=${1:-.gpu} version=${2:-0.32.4} python=${3:-312} cuda=${4:-13}
-native=${MEMVIZ_NATIVE:-target/release/lib_native.so}
+native=${MEMVIZ_NATIVE:-}
 cases=${MEMVIZ_CASES:-../shared/cases}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+if [ -z "$native" ]; then
+    # As a wheel's module: without this variable it is linked to the libpython of the Python here, which is not there.
+    PYO3_BUILD_EXTENSION_MODULE=1 cargo build -q --release -p memviz-py
+    native=target/release/lib_native.so
+fi
+if ldd "$native" | grep libpython; then
+    echo "fetch.sh: $native is linked to libpython, expected a module for any Python; build it with PYO3_BUILD_EXTENSION_MODULE=1" >&2
+    exit 2
+fi
 rm -rf "$dir/a" "$dir/b"
 mkdir -p "$dir/a" "$dir/b/tree" "$dir/b/cases/real"
 python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --python-version "$python" \

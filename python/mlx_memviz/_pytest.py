@@ -116,7 +116,7 @@ def _limit_of(mark) -> int:
             return _bytes(mark.args[0])
         except (TypeError, ValueError) as error:
             problem = str(error)
-    pytest.fail(f"@pytest.mark.{mark.name}: {problem}", pytrace=False)
+    raise pytest.fail.Exception(f"@pytest.mark.{mark.name}: {problem}", pytrace=False)
 
 
 def _bytes(limit: int | str) -> int:

@@ -16,31 +16,18 @@ use rustc_hash::FxHashMap;
 
 use crate::recorder::Recorder;
 
-/// Where each buffer's memory is, as far as recorded. `addr_of` and `handle_at` are inverse to each other.
+/// Where each buffer's memory is, as far as recorded. The buffer table has the way back: `addr_of[handle] == addr` if and only
+/// if its entry at `addr` has that handle. So a buffer that is where it was costs one look at an entry that is needed anyway,
+/// and this map is asked when a buffer is new, gone or somewhere else.
 #[derive(Debug, Default)]
 pub struct Places {
     addr_of: FxHashMap<u64, u64>,
-    handle_at: FxHashMap<u64, u64>,
 }
 
 impl Places {
-    fn set(&mut self, handle: u64, addr: u64) {
-        if let Some(old) = self.addr_of.insert(handle, addr) {
-            self.handle_at.remove(&old);
-        }
-        self.handle_at.insert(addr, handle);
-    }
-
-    /// Takes a buffer out; where it was.
-    fn forget(&mut self, handle: u64) -> Option<u64> {
-        let addr = self.addr_of.remove(&handle)?;
-        self.handle_at.remove(&addr);
-        Some(addr)
-    }
-
     /// Bytes held, about.
     pub fn memory_bytes(&self) -> usize {
-        (self.addr_of.capacity() + self.handle_at.capacity()) * 17
+        self.addr_of.capacity() * 17
     }
 }
 
@@ -60,75 +47,94 @@ pub type Locate<'a> = &'a dyn Fn(u64) -> Option<(u64, u16)>;
 
 impl Recorder {
     /// As [`Recorder::alloc`], for the buffer that MLX knows by `handle`.
+    #[inline]
     pub fn alloc_placed(&mut self, handle: u64, mut event: Event, locate: Locate<'_>) -> u64 {
-        match self.places.addr_of.get(&handle).copied() {
-            Some(old) if old != event.addr => {
-                self.leave_cache(old, &event);
-                self.vacate(handle, &event, locate);
-                event.flags |= Event::MOVED;
-            }
-            Some(_) => {}
-            None => self.vacate(handle, &event, locate),
+        if !self.is_at(handle, event.addr) {
+            event.flags |= self.settle(handle, &event, locate);
         }
-        self.places.set(handle, event.addr);
-        self.alloc(event)
+        self.alloc_as(handle.into(), event)
     }
 
     /// As [`Recorder::free`], for the buffer that MLX knows by `handle` and whose memory is at `event.addr`.
+    #[inline]
     pub fn free_placed(&mut self, handle: u64, event: Event, is_recycled: bool, locate: Locate<'_>) {
-        let mover = Mover { time_nanos: event.time_nanos, triggered: event.triggered, thread: event.thread };
-        self.moved(handle, event.addr, event.flags, mover, locate);
-        if is_recycled {
-            self.places.set(handle, event.addr);
-        } else {
-            self.places.forget(handle);
+        if !self.is_at(handle, event.addr) {
+            let mover = Mover { time_nanos: event.time_nanos, triggered: event.triggered, thread: event.thread };
+            self.moved(handle, event.addr, event.flags, mover, locate);
+            self.vacate(handle, &event, locate);
+            self.places.addr_of.insert(handle, event.addr);
         }
-        self.free(event, is_recycled);
+        if !is_recycled {
+            self.places.addr_of.remove(&handle);
+        }
+        self.free_as(handle.into(), event, is_recycled);
     }
 
     /// The memory of an active buffer is at `addr` now, and has these flags. Does nothing if that is known.
     pub fn moved(&mut self, handle: u64, addr: u64, flags: u16, mover: Mover, locate: Locate<'_>) {
         let Some(old) = self.places.addr_of.get(&handle).copied().filter(|&old| old != addr) else { return };
+        let Mover { time_nanos, triggered, thread } = mover;
+        self.places.addr_of.remove(&handle);
         let Some(alloc) = self.active_at(old) else {
-            self.places.forget(handle);
+            // Reused, that is how it moved, and its allocation not recorded yet.
+            self.leave(old, time_nanos, 0);
             return;
         };
-        let Mover { time_nanos, triggered, thread } = mover;
         let left = Event { time_nanos, addr: old, size: alloc.size, triggered, thread, flags: Event::MOVED, ..alloc };
-        self.free(left, false);
-        self.places.forget(handle);
+        self.free_as(handle.into(), left, false);
         let came = Event { time_nanos, addr, triggered, thread, flags: flags | Event::MOVED, ..alloc };
         self.vacate(handle, &came, locate);
-        self.places.set(handle, addr);
-        self.alloc(came);
+        self.places.addr_of.insert(handle, addr);
+        self.alloc_as(handle.into(), came);
     }
 
-    /// An active buffer with that handle is known.
-    pub fn is_active(&mut self, handle: u64) -> bool {
+    /// An active buffer with that handle is known. Its memory is at `addr`.
+    #[inline]
+    pub fn is_active(&mut self, handle: u64, addr: u64) -> bool {
+        match self.entry_at(addr) {
+            Some(entry) if entry.handle == handle.into() => !entry.is_cached,
+            _ => self.is_active_elsewhere(handle),
+        }
+    }
+
+    #[cold]
+    fn is_active_elsewhere(&mut self, handle: u64) -> bool {
         let addr = self.places.addr_of.get(&handle).copied();
         addr.is_some_and(|addr| self.active_at(addr).is_some())
     }
 
+    /// The buffer at `addr` is the one with that handle.
+    #[inline]
+    fn is_at(&mut self, handle: u64, addr: u64) -> bool {
+        self.entry_at(addr).is_some_and(|entry| entry.handle == handle.into())
+    }
+
     /// Enters a buffer from before the recording.
     pub fn place(&mut self, handle: u64, addr: u64) {
-        self.places.set(handle, addr);
+        self.places.addr_of.insert(handle, addr);
     }
 
     /// The buffer with that handle is gone; its address. Where handles are addresses, no place is known and it is its own.
     pub fn forget_place(&mut self, handle: u64) -> u64 {
-        self.places.forget(handle).unwrap_or(handle)
+        self.places.addr_of.remove(&handle).unwrap_or(handle)
     }
 
-    /// A cached buffer that is reused with its memory moved: the old memory was given back.
-    fn leave_cache(&mut self, addr: u64, event: &Event) {
-        self.leave(addr, event.time_nanos, Event::MOVED);
+    /// Makes room for a buffer that is about to be entered at the address of `event`, where it was not; flags for that event.
+    /// If it was cached elsewhere, the memory there was given back.
+    #[cold]
+    fn settle(&mut self, handle: u64, event: &Event, locate: Locate<'_>) -> u16 {
+        let old = self.places.addr_of.insert(handle, event.addr).filter(|&old| old != event.addr);
+        if let Some(old) = old {
+            self.leave(old, event.time_nanos, Event::MOVED);
+        }
+        self.vacate(handle, event, locate);
+        if old.is_some() { Event::MOVED } else { 0 }
     }
 
     /// Sees to it that no other buffer is recorded at the address of `event`: one that is there has moved unseen.
     fn vacate(&mut self, handle: u64, event: &Event, locate: Locate<'_>) {
-        let Some(other) = self.places.handle_at.get(&event.addr).copied().filter(|&other| other != handle) else {
-            return;
-        };
+        let other = self.entry_at(event.addr).map(|entry| u64::from(entry.handle)).filter(|&other| other != handle);
+        let Some(other) = other else { return };
         match locate(other).filter(|&(addr, _)| addr != event.addr) {
             Some((addr, flags)) => {
                 let triggered = StackId(0);
@@ -136,7 +142,7 @@ impl Recorder {
                 self.moved(other, addr, flags, mover, locate);
             }
             None => {
-                self.places.forget(other);
+                self.places.addr_of.remove(&other);
                 self.lose();
             }
         }
@@ -220,9 +226,24 @@ mod tests {
         recorder.alloc_placed(1, at(0x100, 64), NOWHERE);
         recorder.free_placed(1, at(0x100, 64), true, NOWHERE);
         recorder.alloc_placed(1, Event { flags: Event::UNIFIED, ..at(0x900, 64) }, NOWHERE);
-        assert!(recorder.is_active(1));
+        assert!(recorder.is_active(1, 0x900));
+        assert!(recorder.is_active(1, 0x100), "wherever it is looked for");
         let trace = checked(recorder, Totals { active: 64, cached: 0 });
         assert_eq!(actions(&trace)[2..], [(Action::FreeCacheToOs, 0x100, true), (Action::AllocNew, 0x900, true)]);
+    }
+
+    #[test]
+    fn a_cached_buffer_that_is_reused_elsewhere_unseen_leaves_the_cache_with_its_own_size() {
+        let mut recorder = recorder();
+        recorder.alloc_placed(1, at(0x100, 64), NOWHERE);
+        recorder.free_placed(1, at(0x100, 64), true, NOWHERE);
+        // MLX reused it and moved it, which is not recorded yet; another thread got its old memory first.
+        recorder.alloc_placed(2, at(0x100, 32), &|handle| (handle == 1).then_some((0x900, Event::UNIFIED)));
+        assert_eq!(recorder.totals(), Totals { active: 32, cached: 0 });
+        recorder.alloc_placed(1, at(0x900, 64), NOWHERE);
+        let trace = checked(recorder, Totals { active: 96, cached: 0 });
+        assert_eq!(actions(&trace)[2], (Action::FreeCacheToOs, 0x100, false));
+        assert_eq!(trace.counts.lost, 0);
     }
 
     #[test]

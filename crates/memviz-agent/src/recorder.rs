@@ -16,7 +16,7 @@ use crate::gap::{self, Gap};
 use crate::options::Options;
 use crate::places::Places;
 use crate::store::Store;
-use crate::table::{BufferTable, Entry};
+use crate::table::{BufferTable, Entry, Handle};
 use crate::whats::{WhatKey, WhatTable};
 
 /// Limit of the CPU's cache in a process that sets none: a recording that begins with another one says so in a mark.
@@ -127,25 +127,27 @@ pub struct Drained {
     pub whats: Vec<RawWhat>,
 }
 
-/// The recorder's state.
+/// The recorder's state. In this order, what every event touches first: the thread that allocates and the one that frees
+/// hand these lines to each other with the lock.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Recorder {
-    options: Options,
-    store: Store,
-    table: BufferTable,
     totals: Totals,
+    last_nanos: u64,
+    /// Net change of active and cached bytes by filtered events since the last record.
+    unwritten: (i64, i64),
+    peak_active: PeakNote,
+    peak_reserved: PeakNote,
+    seen: Tally,
+    table: BufferTable,
+    store: Store,
+    by_action: [Tally; 7],
+    options: Options,
     totals_at_start: Totals,
     /// Streamed: buffers that were known then.
     at_start: Vec<Buffer>,
-    /// Net change of active and cached bytes by filtered events since the last record.
-    unwritten: (i64, i64),
-    seen: Tally,
     filtered: Tally,
     lost: u64,
-    by_action: [Tally; 7],
-    peak_active: PeakNote,
-    peak_reserved: PeakNote,
-    last_nanos: u64,
     steps: u64,
     cache_limit: u64,
     marks: Vec<Mark>,
@@ -211,7 +213,7 @@ impl Recorder {
             if handle != addr {
                 recorder.place(handle, addr);
             }
-            recorder.enter(Entry { alloc, alloc_index: u64::MAX, is_cached: true });
+            recorder.enter(Entry { alloc, alloc_index: u64::MAX, handle: handle.into(), is_cached: true });
         }
         if recorder.options.is_streamed {
             recorder.at_start = recorder.buffers_unsorted().collect();
@@ -227,14 +229,20 @@ impl Recorder {
 
     /// A buffer at `event.addr` became active; the action is decided here: a reuse if the address is cached. Returns the
     /// number of the event, `u64::MAX` when it was not written.
-    pub fn alloc(&mut self, mut event: Event) -> u64 {
+    #[inline]
+    pub fn alloc(&mut self, event: Event) -> u64 {
+        self.alloc_as(event.addr.into(), event)
+    }
+
+    /// As `alloc`, for a buffer that MLX does not know by its address.
+    pub(crate) fn alloc_as(&mut self, handle: Handle, mut event: Event) -> u64 {
         self.note_gap(&event);
         let previous = self.table.get_mut(event.addr).map(|entry| entry.is_cached);
         event.action = if previous == Some(true) { Action::AllocReuse } else { Action::AllocNew };
         let cached_change = if event.action == Action::AllocReuse { -(event.size as i64) } else { 0 };
         let written = written_alloc(event, self.options.context);
         let alloc_index = self.count(&event, written, event.size as i64, cached_change);
-        self.enter(Entry { alloc: event, alloc_index, is_cached: false });
+        self.enter(Entry { alloc: event, alloc_index, handle, is_cached: false });
         alloc_index
     }
 
@@ -266,7 +274,13 @@ impl Recorder {
 
     /// The active buffer at `event.addr` was freed: into the cache or out of the process. What is known of the buffer
     /// (its array, the line that built it, its stream) is added to the event.
-    pub fn free(&mut self, mut event: Event, is_recycled: bool) {
+    #[inline]
+    pub fn free(&mut self, event: Event, is_recycled: bool) {
+        self.free_as(event.addr.into(), event, is_recycled);
+    }
+
+    /// As `free`, for a buffer that MLX does not know by its address.
+    pub(crate) fn free_as(&mut self, handle: Handle, mut event: Event, is_recycled: bool) {
         event.action = if is_recycled { Action::FreeActiveToCache } else { Action::FreeActiveToOs };
         let cached_change = if is_recycled { event.size as i64 } else { 0 };
         self.note_gap(&event);
@@ -281,11 +295,17 @@ impl Recorder {
             None if is_recycled => {
                 // From before the recording: known from now on.
                 let alloc = Event { time_nanos: 0, triggered: StackId(0), action: Action::AllocNew, ..event };
-                self.enter(Entry { alloc, alloc_index: u64::MAX, is_cached: true });
+                self.enter(Entry { alloc, alloc_index: u64::MAX, handle, is_cached: true });
             }
             None => {}
         }
         self.count(&event, written_free(event, self.options.context), -(event.size as i64), cached_change);
+    }
+
+    /// What is recorded at `addr`.
+    #[inline]
+    pub(crate) fn entry_at(&mut self, addr: u64) -> Option<&Entry> {
+        self.table.get_mut(addr).map(|entry| &*entry)
     }
 
     /// The active buffer at `addr`, as the allocation that began its use.

@@ -8,16 +8,42 @@ use std::collections::TryReserveError;
 
 use memviz_trace::{Buffer, Event};
 
-/// What the recorder knows of a buffer.
+/// What MLX knows a buffer by: on CPU its address, on CUDA that of a `CudaBuffer`. 48 bits, so that an entry fits a line: the
+/// kernel maps nothing higher for a process that does not ask for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle([u16; 3]);
+
+impl From<u64> for Handle {
+    #[inline]
+    fn from(handle: u64) -> Handle {
+        debug_assert!(handle < 1 << 48, "{handle:#x}");
+        Handle([handle as u16, (handle >> 16) as u16, (handle >> 32) as u16])
+    }
+}
+
+impl From<Handle> for u64 {
+    #[inline]
+    fn from(Handle([low, middle, high]): Handle) -> u64 {
+        u64::from(high) << 32 | u64::from(middle) << 16 | u64::from(low)
+    }
+}
+
+/// What the recorder knows of a buffer. Threads take turns at an entry, the one that allocates and the one that frees, so
+/// it is one line to hand over.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct Entry {
     /// The allocation that began its present (or, cached, its last) use.
     pub alloc: Event,
     /// Number of that event in the recording, or `u64::MAX` when it was not recorded (filtered, or from before).
     pub alloc_index: u64,
+    /// What MLX knows the buffer by.
+    pub handle: Handle,
     /// Waiting in MLX's cache.
     pub is_cached: bool,
 }
+
+const _: () = assert!(size_of::<Entry>() == 64);
 
 impl Entry {
     /// The buffer as a trace lists it.
@@ -42,6 +68,7 @@ const EMPTY: Entry = Entry {
         flags: 0,
     },
     alloc_index: u64::MAX,
+    handle: Handle([0; 3]),
     is_cached: false,
 };
 
@@ -152,6 +179,13 @@ mod tests {
 
     fn entry(addr: u64, size: u64) -> Entry {
         Entry { alloc: Event { addr, size, ..Event::default() }, ..EMPTY }
+    }
+
+    #[test]
+    fn a_handle_keeps_48_bits() {
+        for handle in [0, 1, 0x1_0000_0000, 0x7fff_ffff_fff0, 0xffff_ffff_ffff] {
+            assert_eq!(u64::from(Handle::from(handle)), handle);
+        }
     }
 
     proptest! {

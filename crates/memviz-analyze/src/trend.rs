@@ -39,7 +39,7 @@ const MOST_VALUES: usize = 256;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Fewer than [`LEAST_STEPS`] steps.
+    /// Fewer than `LEAST_STEPS` steps.
     #[default]
     TooFewSteps,
     /// Higher and higher to the end.

@@ -60,7 +60,8 @@ def _memory_viz() -> str:
     """Path of PyTorch's reader, or "" where there is none."""
     named = os.environ.get("MEMVIZ_MEMORY_VIZ", "")
     spec = None if named else importlib.util.find_spec("torch")
-    found = os.path.join(spec.submodule_search_locations[0], "cuda", "_memory_viz.py") if spec else named
+    folders = spec.submodule_search_locations if spec is not None else None
+    found = os.path.join(folders[0], "cuda", "_memory_viz.py") if folders else named
     return found if os.path.exists(found) else ""
 
 

@@ -279,12 +279,21 @@ pub unsafe fn own_scratch(recorder: &mut Recorder, notes: &ThreadNotes, scratch:
     let key = WhatKey { primitive: name, dtype: crate::whats::NO_DTYPE, is_temporary: true, shape: &[] };
     let what = recorder.whats.intern(key);
     // SAFETY: by contract.
-    let stamp =
-        unsafe { objects::descs_of(outputs).next().and_then(|desc| stamp::read(desc, &objects::layout().desc)) };
-    let built = stack_of_stamp(recorder, stamp);
+    let built = unsafe { stack_of_outputs(recorder, outputs) };
     for pending in scratch {
         recorder.own(pending.addr, pending.alloc_index, Owner { built, what, stream, device });
     }
+}
+
+/// The line that built the first of these arrays.
+///
+/// # Safety
+/// `outputs` is a live `std::vector<array>` that does not change during the call.
+pub unsafe fn stack_of_outputs(recorder: &Recorder, outputs: usize) -> StackId {
+    // SAFETY: by contract.
+    let stamp =
+        unsafe { objects::descs_of(outputs).next().and_then(|desc| stamp::read(desc, &objects::layout().desc)) };
+    stack_of_stamp(recorder, stamp)
 }
 
 /// The recorder's id of the thread, for marks.

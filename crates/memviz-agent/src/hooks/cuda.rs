@@ -9,7 +9,7 @@
 
 use std::ffi::CStr;
 
-use memviz_trace::StackId;
+use memviz_trace::{Event, StackId};
 
 use super::alloc::{Freeing, describe_by_context, event_here};
 use super::{array, contained};
@@ -41,25 +41,27 @@ fn locate_beside(addr: u64) -> impl Fn(u64) -> Option<(u64, u16)> {
     }
 }
 
-/// Records that this thread has just got a buffer. Returns the number of the event, and the descriptor that it was attributed
-/// to, 0 for none.
-///
-/// # Safety
-/// `memory` is that of the live buffer `handle`.
-unsafe fn record_alloc(
-    recorder: &mut Recorder,
-    notes: &ThreadNotes,
+/// A buffer that this thread has just got.
+struct Got {
+    time_nanos: u64,
     handle: u64,
     memory: Memory,
     requested: u64,
-) -> (u64, usize) {
-    state::drain_evictions(recorder);
-    let mut event = event_here(notes, recorder, state::now(), memory.addr, memory.size);
-    event.slack = u32::try_from(memory.size.saturating_sub(requested)).unwrap_or(u32::MAX);
-    event.flags = memory.flags;
-    let expected = describe_by_context(notes, recorder, &mut event);
-    let alloc_index = recorder.alloc_placed(handle, event, &locate_beside(memory.addr));
-    (alloc_index, expected)
+}
+
+impl Got {
+    fn event(&self, recorder: &mut Recorder, notes: &ThreadNotes) -> Event {
+        state::drain_evictions(recorder);
+        let Memory { addr, size, flags, .. } = self.memory;
+        let slack = u32::try_from(size.saturating_sub(self.requested)).unwrap_or(u32::MAX);
+        Event { slack, flags, ..event_here(notes, recorder, self.time_nanos, addr, size) }
+    }
+
+    /// Records it; `expected` is the descriptor that `event` was attributed to.
+    fn record(&self, recorder: &mut Recorder, event: Event, expected: usize) -> Pending {
+        let alloc_index = recorder.alloc_placed(self.handle, event, &locate_beside(event.addr));
+        Pending { addr: event.addr, alloc_index, expected }
+    }
 }
 
 /// `CudaAllocator::malloc`, which arrays made on the host and CPU streams call.
@@ -79,15 +81,15 @@ pub unsafe extern "C-unwind" fn malloc(allocator: Ptr, size: usize) -> Ptr {
     if !buffer.is_null() {
         contained(|| {
             state::with_notes(|notes| {
+                let (time_nanos, handle, requested) = (state::now(), buffer as u64, size as u64);
+                // SAFETY: the allocator returned it a moment ago and it is not freed yet.
+                let memory = unsafe { objects::memory_of(handle) };
                 let mut guard = state::recorder();
                 let Some(recorder) = guard.as_mut() else { return };
-                let handle = buffer as u64;
-                // SAFETY: the allocator returned it a moment ago and it is not freed yet.
-                let (memory, (alloc_index, expected)) = unsafe {
-                    let memory = objects::memory_of(handle);
-                    (memory, record_alloc(recorder, notes, handle, memory, size as u64))
-                };
-                let forgotten = notes.push_pending(Pending { addr: memory.addr, alloc_index, expected });
+                let got = Got { time_nanos, handle, memory, requested };
+                let mut event = got.event(recorder, notes);
+                let expected = describe_by_context(notes, recorder, &mut event);
+                let forgotten = notes.push_pending(got.record(recorder, event, expected));
                 // SAFETY: what the eval hook noted is alive until it returns.
                 unsafe { array::own_scratch(recorder, notes, forgotten.into_iter()) };
             });
@@ -143,9 +145,9 @@ pub unsafe extern "C-unwind" fn free(allocator: Ptr, buffer: Ptr) {
     let freed_at = state::capture_freed();
     let time_nanos = state::now();
     state::with_notes(|notes| {
-        let mut guard = state::recorder();
-        // SAFETY: the buffer is alive until the call below.
+        // SAFETY: the buffer is alive until the call below, and its memory does not move: nobody else has it.
         let memory = unsafe { objects::memory_of(buffer as u64) };
+        let mut guard = state::recorder();
         let freeing = Freeing::begin(notes, buffer as u64);
         // SAFETY: passes the caller's arguments on. If it throws (up to 0.32.2), the notes are reset and the lock released.
         unsafe { (originals.free)(allocator, buffer) };
@@ -212,20 +214,28 @@ unsafe fn took_buffer(array: Ptr, argument: Ptr, deleter: Ptr) {
         return;
     }
     state::with_notes(|notes| {
+        // Most calls are weak copies of arrays that have an owner: they end here, without a look at the buffer, which few
+        // of them have in their cache, and without the lock.
+        // SAFETY: by contract.
+        let is_owned = unsafe { objects::is_owned(argument, deleter) };
+        if !is_owned && !notes.has_pending() {
+            return;
+        }
         contained(|| {
             // SAFETY: `set_data` is given a live buffer.
             let memory = unsafe { objects::memory_of(handle) };
-            let pending = notes.take_pending(memory.addr);
-            // Most calls are weak copies of arrays that have an owner: they end here, without a lock.
-            // SAFETY: by contract.
-            if pending.is_none() && !unsafe { objects::is_owned(argument, deleter) } {
-                return;
-            }
+            let pending = match notes.take_pending(memory.addr) {
+                Some(pending) if pending.expected == desc && !state::records_arrays() => return,
+                None if !is_owned => return,
+                pending => pending,
+            };
+            let time_nanos = state::now();
             let mut guard = state::recorder();
             let Some(recorder) = guard.as_mut() else { return };
             // SAFETY: the descriptor of a live array, and a live buffer.
             unsafe {
-                let Some(pending) = pending.or_else(|| adopt(recorder, notes, handle, memory, desc)) else { return };
+                let adopted = || adopt(recorder, notes, desc, time_nanos, handle, memory);
+                let Some(pending) = pending.or_else(adopted) else { return };
                 if pending.expected != desc || state::records_arrays() {
                     array::own(recorder, notes, desc, pending);
                 }
@@ -241,20 +251,39 @@ unsafe fn took_buffer(array: Ptr, argument: Ptr, deleter: Ptr) {
 unsafe fn adopt(
     recorder: &mut Recorder,
     notes: &ThreadNotes,
+    desc: usize,
+    time_nanos: u64,
     handle: u64,
     memory: Memory,
-    desc: usize,
 ) -> Option<Pending> {
     state::drain_evictions(recorder);
-    if recorder.is_active(handle) {
+    if recorder.is_active(handle, memory.addr) {
         return None;
     }
     // SAFETY: by contract. A buffer can be larger than what its array shows of it.
-    let (alloc_index, expected) = unsafe {
-        let shown = objects::bytes_of(desc);
-        record_alloc(recorder, notes, handle, memory, shown.min(memory.size))
-    };
-    Some(Pending { addr: memory.addr, alloc_index, expected })
+    let requested = unsafe { objects::bytes_of(desc) }.min(memory.size);
+    let got = Got { time_nanos, handle, memory, requested };
+    let mut event = got.event(recorder, notes);
+    // SAFETY: by contract.
+    unsafe { describe_by_array(notes, recorder, &mut event, desc) };
+    Some(got.record(recorder, event, desc))
+}
+
+/// Fills in what the array that takes the buffer tells, and for one that no line built, because it is a temporary, the line
+/// that built what the running primitive computes.
+///
+/// # Safety
+/// `desc` is a live descriptor; the notes are those of this thread, whose running primitive and outputs are alive.
+unsafe fn describe_by_array(notes: &ThreadNotes, recorder: &mut Recorder, event: &mut Event, desc: usize) {
+    let running = notes.primitive.get();
+    // SAFETY: by contract.
+    let owner = unsafe { array::owner(recorder, running, desc) };
+    event.triggered = notes.evaluated.get();
+    (event.built, event.what, event.stream, event.device) = (owner.built, owner.what, owner.stream, owner.device);
+    if event.built == StackId(0) && running != 0 {
+        // SAFETY: by contract.
+        event.built = unsafe { array::stack_of_outputs(recorder, notes.outputs.get()) };
+    }
 }
 
 /// `Buffer::raw_ptr`: memory on the device moves to memory that the host can use.

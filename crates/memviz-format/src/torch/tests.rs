@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use memviz_trace::{Action, MarkKind};
+use memviz_trace::{Action, Device, DeviceKind, Event, MarkKind, NO_STREAM, Tally, TraceBuilder};
 
 use super::document::{Document, Limits, Value};
 use super::{json, machine, read, write};
@@ -125,4 +125,54 @@ fn real_snapshots_of_pytorch_become_valid_traces() {
         }
     }
     assert!(seen > 0, "no *.pickle in {}", Path::new(&folder).display());
+}
+
+/// Action, address, size, stream and GPU.
+const ON_TWO_GPUS: [(Action, u64, u64, i16, u8); 7] = [
+    (Action::AllocNew, 0x1000, 100, 0, 0),
+    (Action::AllocNew, 0x2000, 200, 1, 1),
+    // A leaf: no stream says where it is.
+    (Action::AllocNew, 0x3000, 8, NO_STREAM, 0),
+    (Action::FreeActiveToCache, 0x2000, 200, 1, 1),
+    (Action::AllocReuse, 0x2000, 200, 1, 1),
+    (Action::FreeActiveToOs, 0x1000, 100, 0, 0),
+    (Action::FreeActiveToCache, 0x2000, 200, 1, 1),
+];
+
+#[test]
+fn each_gpu_has_a_list_of_its_own() {
+    let mut builder = TraceBuilder::default();
+    builder.trace.header.backend = "cuda".to_owned();
+    builder.trace.events = ON_TWO_GPUS
+        .into_iter()
+        .map(|(action, addr, size, stream, gpu)| {
+            let device = if stream == NO_STREAM { Device::default() } else { Device::new(DeviceKind::Gpu, gpu) };
+            Event { action, addr, size, stream, device, ..Event::default() }
+        })
+        .collect();
+    builder.trace.counts.seen = Tally { events: 7, bytes: 1008 };
+    let trace = builder.finish();
+    trace.check().unwrap();
+    let mut file = Vec::new();
+    write(&trace, &mut file).unwrap();
+    assert_eq!(read(&file, &Limits::default()).unwrap(), trace);
+    let document = machine::parse_keeping(&file, &Limits::default(), true).unwrap();
+    let items = |name| document.list(document.get(document.root, name).unwrap()).unwrap();
+    let numbers = |dict, names: [&str; 2]| names.map(|name| document.get(dict, name).unwrap());
+    let entries: Vec<Vec<[Value; 2]>> = items("device_traces")
+        .iter()
+        .map(|list| document.list(*list).unwrap().iter().map(|entry| numbers(*entry, ["addr", "size"])).collect())
+        .collect();
+    let addrs = |of: &[[Value; 2]]| {
+        let mut addrs: Vec<Value> = of.iter().map(|entry| entry[0]).collect();
+        addrs.dedup();
+        // The entry of the snapshot itself has none.
+        addrs.retain(|addr| *addr != Value::Int(0));
+        addrs
+    };
+    let [first, second] = &entries[..] else { panic!("{} lists", entries.len()) };
+    assert_eq!(addrs(first), [0x1000, 0x3000, 0x1000].map(Value::Int));
+    assert_eq!(addrs(second), [Value::Int(0x2000)]);
+    let segments: Vec<_> = items("segments").iter().map(|one| numbers(*one, ["device", "address"])).collect();
+    assert_eq!(segments, [[1, 0x2000], [0, 0x3000]].map(|pair| pair.map(Value::Int)));
 }
