@@ -48,6 +48,14 @@ def test_recorded_cases_take_the_same_decisions(number):
     agreement(recorded(number).file)
 
 
+@pytest.mark.parametrize("name", ["cuda_generate", "cuda_train"])
+def test_recorded_cuda_runs_come_to_the_same_numbers(name):
+    replay = ask("replay", ROOT / "tests" / "traces" / f"{name}.memviz")
+    assert replay["under"]["policy"] == "cuda"
+    for number in ("hits", "misses", "made", "given_back", "evicted", "peak_active", "peak_reserved", "end"):
+        assert replay["recorded"][number] == replay["replayed"][number], number
+
+
 def test_a_training_run_takes_the_same_decisions(tmp_path):
     file = tmp_path / "train.memviz"
     done = run_python(["-m", "mlx_memviz", "run", "-o", file, ROOT / "demo" / "train_transformer.py"], cwd=tmp_path)

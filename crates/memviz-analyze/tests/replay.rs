@@ -1,6 +1,8 @@
 //! Replays of recordings that `memviz_alloc` made of itself: under the same policy nothing may change, and what another limit
 //! gives is what an allocator with that limit does.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use memviz_alloc::{Buffer, CachingAllocator, MetalDevice, Policy, TraceRecorder, VirtualHeap};
 use memviz_analyze::{Advice, Advise, Replay, ReplayOptions, ScenarioOptions, device_from_text};
 use memviz_trace::{Action, Event, Mark, MarkKind, ThreadId, Trace, TraceBuilder};
