@@ -54,7 +54,7 @@ def _chain(options: measure.Options):
             mx.eval(chain(array))
     advice = recording.trace.advise()["advice"]
     limit = next(each["to"] for each in advice if each["kind"] == "raise_limit")["cache_limit_bytes"]
-    millis = {DEFAULT_LIMIT: [], limit: []}
+    millis: dict[int, list[float]] = {DEFAULT_LIMIT: [], limit: []}
     for number in range(options.rounds):
         measure.progress(f"replay: elementwise chain, round {number + 1} of {options.rounds}")
         for each, values in millis.items():
