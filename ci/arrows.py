@@ -9,14 +9,16 @@ import sys
 
 MAY_USE = {
     "memviz-trace": set(),
+    "memviz-alloc": {"memviz-trace"},
     "memviz-image": set(),
     "memviz-pyframes": set(),
     "memviz-format": {"memviz-trace"},
-    "memviz-analyze": {"memviz-trace"},
+    "memviz-analyze": {"memviz-trace", "memviz-alloc"},
     "memviz-agent": {"memviz-trace", "memviz-image", "memviz-pyframes"},
     "memviz-cli": {"memviz-trace", "memviz-format", "memviz-analyze"},
     "memviz-py": {
         "memviz-trace",
+        "memviz-alloc",
         "memviz-format",
         "memviz-analyze",
         "memviz-cli",

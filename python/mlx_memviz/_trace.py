@@ -137,6 +137,36 @@ class Trace:
         """How well MLX's buffer cache works, and what `mx.clear_cache()` would give back."""
         return ask("cache", [self], {})
 
+    def replay(
+        self,
+        *,
+        policy: str | None = None,
+        device: str | None = None,
+        cache_limit: str | int | None = None,
+        memory_limit: str | int | None = None,
+        clear_every: Literal["step"] | None = None,
+        sweep: str | None = None,
+        output=None,
+    ) -> dict[str, Any]:
+        """The same run under another policy, with other limits, or on another machine.
+
+        policy        "cpu" (that of the recorded MLX), "cpu-0.32", "cpu-0.28", "metal" or "cuda"; None is the recording's own
+        device        machine: "m3-16gb", or memory and working set, "16GiB:11GiB"
+        cache_limit   as `mx.set_cache_limit` at the start ("1GiB"); limits that the program sets are left out then
+        memory_limit  as `mx.set_memory_limit` at the start
+        clear_every   "step": `mx.clear_cache()` at the end of every marked step
+        sweep         cache limits to try, "cache-limit=0..4GiB"; `output` draws them as SVG
+        """
+        options = {"policy": policy, "device": device, "cache_limit": cache_limit, "memory_limit": memory_limit}
+        path = None if output is None else os.fspath(output)
+        return ask("replay", [self], {**options, "clear_every": clear_every, "sweep": sweep, "output": path})
+
+    def advise(self, *, device: str | None = None) -> dict[str, Any]:
+        """What to do about the cache: the limit to set, what each halving of it costs, what defeats the cache, and whether the
+        run fits `device` ("m3-16gb").
+        """
+        return ask("advise", [self], {"device": device})
+
     def diff(
         self, other: Trace | None = None, *, at: str | None = None, fail_over: str | int | None = None
     ) -> dict[str, Any]:

@@ -5,6 +5,7 @@
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use memviz_trace::{Device, DeviceKind, Event, NO_STREAM};
 
@@ -38,6 +39,8 @@ pub struct Allocator {
     pub scalar_pool: (u64, u64),
     /// `allocator::free` as libmlx passes it for a deleter; 0 where there is none.
     pub free: u64,
+    /// Address of the cache's limit; 0 where it is not known.
+    pub cache_limit: u64,
 }
 
 static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
@@ -87,6 +90,15 @@ impl Allocator {
         let flags = unified | if is_scalar { Event::SCALAR_POOL } else { 0 };
         Some(Memory { addr, size, flags, is_on_device })
     }
+}
+
+/// The cache's limit in bytes, where it is known. MLX's extension keeps the address of `set_cache_limit` from its import on,
+/// so no hook sees the call: the word that it sets is read instead.
+#[inline]
+pub fn cache_limit() -> Option<u64> {
+    let addr = ALLOCATOR.get().map(|allocator| allocator.cache_limit).filter(|&addr| addr != 0)?;
+    // SAFETY: a word of the allocator, which lives as long as the process; MLX writes it whole, under its own mutex.
+    Some(unsafe { (*(addr as *const AtomicU64)).load(Ordering::Relaxed) })
 }
 
 /// The memory of a buffer.

@@ -93,7 +93,8 @@ pub fn probe(version: &str) -> Result<Probe, AttachError> {
     set_originals(library, &symbols, &allocator)?;
     let free = symbols.address_of(DELETER, library.bias).unwrap_or(0);
     let (table, scalar_pool) = (allocator.table, allocator.scalar_pool);
-    objects::set_allocator(Allocator { table, scalar_pool, free });
+    let cache_limit = table.cache_limit.map_or(0, |offset| allocator.object + offset as u64);
+    objects::set_allocator(Allocator { table, scalar_pool, free, cache_limit });
     Ok(Probe { version: version.to_owned(), layout, library: library.path.clone(), allocator, primitive_classes })
 }
 

@@ -19,6 +19,9 @@ use crate::store::Store;
 use crate::table::{BufferTable, Entry, Handle};
 use crate::whats::{WhatKey, WhatTable};
 
+/// Limit of the CPU's cache in a process that sets none: a recording that begins with another one says so in a mark.
+const DEFAULT_CACHE_LIMIT: u64 = 32 << 20;
+
 /// Highest value of a sum.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeakNote {
@@ -146,6 +149,7 @@ pub struct Recorder {
     filtered: Tally,
     lost: u64,
     steps: u64,
+    cache_limit: u64,
     marks: Vec<Mark>,
     checkpoints: Vec<Checkpoint>,
     threads: Vec<ThreadNote>,
@@ -189,6 +193,7 @@ impl Recorder {
             peak_reserved: PeakNote { bytes: totals.reserved(), ..PeakNote::default() },
             last_nanos: 0,
             steps: 0,
+            cache_limit: DEFAULT_CACHE_LIMIT,
             marks: Vec::new(),
             checkpoints: Vec::new(),
             threads: Vec::new(),
@@ -506,6 +511,15 @@ impl Recorder {
         self.marks.push(Mark { index: self.store.next_index(), time_nanos, thread, kind });
     }
 
+    /// The cache's limit is `limit` now: a mark, if that is news.
+    #[inline]
+    pub fn cache_limit(&mut self, now: fn() -> u64, limit: u64) {
+        if limit != self.cache_limit {
+            self.cache_limit = limit;
+            self.mark(now(), ThreadId(0), MarkKind::CacheLimit(limit));
+        }
+    }
+
     /// Drops the marks before the oldest event, but for annotations that are still open there.
     fn forget_old_marks(&mut self) {
         let first = self.store.first_index();
@@ -518,6 +532,10 @@ impl Recorder {
                     if let Some(at) = open.iter().rposition(|&begin| self.marks[begin].thread == mark.thread) {
                         open.remove(at);
                     }
+                }
+                MarkKind::CacheLimit(_) => {
+                    open.retain(|&at| !matches!(self.marks[at].kind, MarkKind::CacheLimit(_)));
+                    open.push(position);
                 }
                 MarkKind::Step(_) => {}
             }

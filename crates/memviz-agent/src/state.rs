@@ -14,6 +14,7 @@ use crate::crash;
 use crate::linux;
 use crate::lock::{Guard, Lock};
 use crate::native;
+use crate::objects;
 use crate::python;
 use crate::recorder::Recorder;
 
@@ -29,7 +30,7 @@ static SESSION: AtomicU32 = AtomicU32::new(0);
 static RECORDER: Lock<Option<Recorder>> = Lock::new(None);
 
 /// Buffers that MLX's cache gave back, with the time. A leaf lock: the cache's callback runs under the allocator's mutex.
-static EVICTIONS: Lock<Vec<(u64, u64)>> = Lock::new(Vec::new());
+static EVICTIONS: Lock<Vec<Evicted>> = Lock::new(Vec::new());
 static HAS_EVICTIONS: AtomicBool = AtomicBool::new(false);
 
 /// Switches that hooks read.
@@ -136,11 +137,19 @@ pub fn unlock_all() {
     RECORDER.raw_unlock();
 }
 
+/// An eviction that waits to be recorded.
+struct Evicted {
+    addr: u64,
+    time_nanos: u64,
+    /// The cache's limit at that moment: `clear_cache` before a changed limit is told from what the new limit evicts.
+    cache_limit: Option<u64>,
+}
+
 /// Queues the eviction of a cached buffer. Called with the allocator's mutex held.
 pub fn queue_eviction(addr: u64) {
     let time = now();
     let mut queue = EVICTIONS.lock();
-    queue.push((addr, time));
+    queue.push(Evicted { addr, time_nanos: time, cache_limit: objects::cache_limit() });
     HAS_EVICTIONS.store(true, Ordering::Release);
 }
 
@@ -156,10 +165,29 @@ pub fn drain_evictions(recorder: &mut Recorder) {
 #[cold]
 fn drain_queue(recorder: &mut Recorder) {
     let mut queue = EVICTIONS.lock();
-    for (addr, time_nanos) in queue.drain(..) {
+    for Evicted { addr, time_nanos, cache_limit } in queue.drain(..) {
+        if let Some(limit) = cache_limit {
+            recorder.cache_limit(now, limit);
+        }
         recorder.evict(addr, time_nanos);
     }
     HAS_EVICTIONS.store(false, Ordering::Release);
+}
+
+/// Marks that the cache's limit is another one than before.
+#[inline]
+fn note_cache_limit(recorder: &mut Recorder) {
+    if let Some(limit) = objects::cache_limit() {
+        recorder.cache_limit(now, limit);
+    }
+}
+
+/// Records what happened to the cache since the last allocator call: its limit was set, buffers were evicted. As
+/// `drain_evictions`.
+#[inline]
+pub fn catch_up(recorder: &mut Recorder) {
+    drain_evictions(recorder);
+    note_cache_limit(recorder);
 }
 
 /// Forgets queued evictions: they belong to an earlier recording.

@@ -22,8 +22,11 @@
 //! ```
 
 mod about;
+mod advise;
+mod agreement;
 mod arrays;
 mod cache;
+mod calls;
 mod compile;
 mod diff;
 mod ended;
@@ -40,7 +43,10 @@ mod moved;
 mod next;
 mod peak;
 mod pinned;
+mod replay;
 mod retrace;
+mod scenario;
+mod simulate;
 pub mod size;
 mod summary;
 mod timeline;
@@ -49,6 +55,8 @@ mod trend;
 mod watch;
 
 pub use about::About;
+pub use advise::{ADVISE_SCHEMA, Advice, Advise};
+pub use agreement::{Agreement, Difference};
 pub use arrays::NeedsArrays;
 pub use cache::{CACHE_SCHEMA, Cache, CacheLine, NearMiss, NearMissKind, NotReused, SizeClass};
 pub use diff::{ChangedLine, ChangedPrimitive, Comparison, DIFF_SCHEMA, Diff, Side};
@@ -65,7 +73,9 @@ pub use peak::{
     LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, find_peaks_in, live_at, moment_at, top_lines,
 };
 pub use pinned::{HeldLine, PINNED_SCHEMA, Pinned, PinnedByView, Waiting, WithoutArray, WithoutArrayKind};
+pub use replay::{Blocks, Counted, OverTime, REPLAY_SCHEMA, Refusal, Replay, ReplayOptions, SweepPoint, Under, When};
 pub use retrace::{Cause, RETRACE_SCHEMA, Retrace, TracedFunction, VaryingAxis};
+pub use scenario::{ScenarioOptions, device_from_text};
 pub use summary::{ActionTotal, Checked, DeviceView, EventCounts, Moves, Rest, SUMMARY_SCHEMA, Summary, Written};
 pub use timeline::{Column, Timeline, timeline};
 pub use tree::TreeRow;

@@ -92,6 +92,8 @@ impl Command {
             Command::Pinned(args) => Some(Box::new(args)),
             Command::Retrace(args) => Some(Box::new(args)),
             Command::Cache(args) => Some(Box::new(args)),
+            Command::Replay(args) => Some(Box::new(args)),
+            Command::Advise(args) => Some(Box::new(args)),
             Command::Diff(args) => Some(Box::new(args)),
             Command::Run(_) | Command::Doctor(_) | Command::Check(_) => None,
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::advise::AdviseArgs;
 use crate::cache::CacheArgs;
 use crate::diff::DiffArgs;
 use crate::export::ExportArgs;
@@ -14,6 +15,7 @@ use crate::merge::MergeArgs;
 use crate::peak::PeakArgs;
 use crate::pinned::PinnedArgs;
 use crate::plan::DoctorPlan;
+use crate::replay::ReplayArgs;
 use crate::report::ReportArgs;
 use crate::retrace::RetraceArgs;
 use crate::run_args::RunArgs;
@@ -61,6 +63,10 @@ pub(crate) enum Command {
     Retrace(RetraceArgs),
     /// Say how well MLX's buffer cache works, and what clearing it would give back
     Cache(CacheArgs),
+    /// Replay a recording under another policy, with other limits, or on another machine
+    Replay(ReplayArgs),
+    /// Say what to do about the cache: the limit to set, what defeats it, whether the run fits a machine
+    Advise(AdviseArgs),
     /// Compare two recordings, or two moments of one
     Diff(DiffArgs),
 }

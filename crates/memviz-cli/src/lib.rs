@@ -16,6 +16,7 @@
 //! assert_eq!((plan.min_size, plan.args), (4096, vec!["--json".into()]));
 //! ```
 
+mod advise;
 mod answer;
 mod args;
 mod cache;
@@ -34,6 +35,7 @@ mod pinned;
 mod pins_golden;
 mod plan;
 mod render;
+mod replay;
 mod report;
 mod retrace;
 mod run_args;

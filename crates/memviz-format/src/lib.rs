@@ -19,6 +19,8 @@
 //! ```
 
 #[cfg(feature = "exports")]
+pub mod chart;
+#[cfg(feature = "exports")]
 pub mod collapsed;
 mod error;
 #[cfg(feature = "exports")]

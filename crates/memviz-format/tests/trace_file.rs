@@ -59,6 +59,7 @@ fn drive(sim: &mut Simulator, number: u64) {
         14..=22 => sim.free(pick, !pick.is_multiple_of(8)),
         23 | 24 => sim.evict(pick),
         25 => sim.filtered_net(pick as i64, (pick % 9) as i64),
+        26 if pick.is_multiple_of(4) => sim.mark(MarkKind::CacheLimit(number)),
         26 => sim.mark(MarkKind::Step(pick as u64)),
         27 => sim.annotate(["forward", "naïve ☃", ""][pick % 3]),
         28 => sim.mark(MarkKind::AnnotationEnd),

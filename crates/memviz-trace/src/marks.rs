@@ -43,6 +43,7 @@ impl MarkCursor<'_> {
         match mark.kind {
             MarkKind::Step(number) => self.step = Some(number),
             MarkKind::AnnotationBegin(name) => self.open.entry(mark.thread).or_default().push(name),
+            MarkKind::CacheLimit(_) => {}
             MarkKind::AnnotationEnd => {
                 if let Some(names) = self.open.get_mut(&mark.thread) {
                     names.pop();

@@ -245,6 +245,9 @@ pub enum MarkKind {
     AnnotationBegin(StringId),
     /// The innermost open annotation of that thread was left.
     AnnotationEnd,
+    /// The cache's limit was found changed: bytes. Written where the recorder can see it (the CPU's cache); before the first
+    /// such mark, the limit is that of a process that sets none.
+    CacheLimit(u64),
 }
 
 /// A recorded run. Fields are public and plain: the trace is data, and nothing in it is kept twice.

@@ -49,6 +49,7 @@ pub unsafe extern "C-unwind" fn malloc(allocator: Ptr, size: usize) -> Ptr {
     }
     let time_nanos = state::now();
     let mut guard = state::recorder();
+    catch_up(guard.as_mut());
     let mut attempt = Attempt { recorder: guard.as_mut(), time_nanos, requested: size };
     let inside = inside(size);
     // SAFETY: passes the caller's arguments on. If it throws, `attempt` records the failure and the lock is released.
@@ -65,6 +66,14 @@ pub unsafe extern "C-unwind" fn malloc(allocator: Ptr, size: usize) -> Ptr {
         });
     }
     buffer
+}
+
+/// What other calls did to the cache comes before what this one does.
+#[inline]
+fn catch_up(recorder: Option<&mut Recorder>) {
+    if let Some(recorder) = recorder {
+        contained_with(recorder, state::catch_up);
+    }
 }
 
 /// Notes, where somebody wants to know after a crash, that this thread is inside MLX's allocator.
@@ -140,6 +149,7 @@ pub unsafe extern "C-unwind" fn free(allocator: Ptr, buffer: Ptr) {
     let time_nanos = state::now();
     state::with_notes(|notes| {
         let mut guard = state::recorder();
+        catch_up(guard.as_mut());
         // SAFETY: the buffer is alive until the call below.
         let size = unsafe { (originals.size)(allocator, buffer) } as u64;
         let freeing = Freeing::begin(notes, buffer as u64);

@@ -38,6 +38,8 @@ pub struct BackEnd {
     pub has_cache: bool,
     /// Offset in the allocator of the address of its pool of scalars.
     pub scalar_pool: Option<usize>,
+    /// Offset in the allocator of the cache's limit, a u64, where it is known.
+    pub cache_limit: Option<usize>,
 }
 
 /// Bytes of CUDA's pool of scalars: `small_pool_size` in `mlx/backend/cuda/allocator.cpp`.
@@ -55,7 +57,9 @@ pub fn back_end(malloc: &str, version: &str) -> Option<BackEnd> {
     if malloc.contains("15CommonAllocator") {
         let has_cache = parse(version)? >= (0, 32, 0);
         let (kind, name, buffer) = (Kind::Cpu, "cpu", CPU_BUFFER);
-        return Some(BackEnd { kind, name, buffer, has_cache, scalar_pool: None });
+        // `max_pool_size_` of `CommonAllocator`, after the vtable's address and the memory limit (0.32.0 to 0.32.4).
+        let cache_limit = has_cache.then_some(16);
+        return Some(BackEnd { kind, name, buffer, has_cache, scalar_pool: None, cache_limit });
     }
     if !malloc.contains("13CudaAllocator") {
         return None;
@@ -68,7 +72,7 @@ pub fn back_end(malloc: &str, version: &str) -> Option<BackEnd> {
         _ => return None,
     };
     let (kind, name, buffer) = (Kind::Cuda, "cuda", CUDA_BUFFER);
-    Some(BackEnd { kind, name, buffer, has_cache: true, scalar_pool: Some(pool) })
+    Some(BackEnd { kind, name, buffer, has_cache: true, scalar_pool: Some(pool), cache_limit: None })
 }
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ impl<'t> Slices<'t> {
                     let text = trace.strings.get(name);
                     packets.begin(mark.time_nanos, Track::Thread(mark.thread), "annotation", text, &[])?;
                 }
+                MarkKind::CacheLimit(_) => {}
                 MarkKind::AnnotationEnd => {
                     if self.annotations.get_mut(&mark.thread).and_then(Vec::pop).is_some() {
                         packets.end(mark.time_nanos, Track::Thread(mark.thread))?;

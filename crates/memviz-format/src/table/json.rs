@@ -72,6 +72,7 @@ fn mark(trace: &Trace, mark: &memviz_trace::Mark) -> Value {
         MarkKind::Step(number) => ("step", json!(number)),
         MarkKind::AnnotationBegin(name) => ("begin", json!(trace.strings.get(name))),
         MarkKind::AnnotationEnd => ("end", Value::Null),
+        MarkKind::CacheLimit(bytes) => ("cache_limit", json!(bytes)),
     };
     json!({ "index": mark.index, "time_nanos": mark.time_nanos, "kind": kind, "value": value })
 }

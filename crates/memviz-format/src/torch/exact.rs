@@ -140,6 +140,7 @@ fn mark_numbers(mark: &Mark) -> [u64; 5] {
         MarkKind::Step(number) => (0, number),
         MarkKind::AnnotationBegin(name) => (1, name.0.into()),
         MarkKind::AnnotationEnd => (2, 0),
+        MarkKind::CacheLimit(bytes) => (3, bytes),
     };
     [mark.index, mark.time_nanos, mark.thread.0.into(), kind, value]
 }

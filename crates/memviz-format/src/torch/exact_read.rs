@@ -190,7 +190,8 @@ impl Reader<'_, '_> {
                 0 => MarkKind::Step(value),
                 1 => MarkKind::AnnotationBegin(string("marks", trace, value)?),
                 2 => MarkKind::AnnotationEnd,
-                other => return Err(content("marks", format!("kind {other}"), "0 to 2")),
+                3 => MarkKind::CacheLimit(value),
+                other => return Err(content("marks", format!("kind {other}"), "0 to 3")),
             };
             trace.marks.push(Mark { index, time_nanos, thread: ThreadId(narrow("marks", thread)?), kind });
         }

@@ -58,6 +58,7 @@ pub(super) fn annotations(pickler: &mut Pickler<'_>, list: &mut ListBatch, trace
                 open.entry(mark.thread).or_default().push(name);
                 writer.stage(Word::Start, trace.strings.get(name), mark.time_nanos);
             }
+            MarkKind::CacheLimit(_) => {}
             MarkKind::AnnotationEnd => {
                 if let Some(name) = open.get_mut(&mark.thread).and_then(Vec::pop) {
                     writer.stage(Word::End, trace.strings.get(name), mark.time_nanos);

@@ -229,6 +229,7 @@ fn mark_numbers(mark: &Mark) -> (u64, u64) {
         MarkKind::Step(number) => (0, number),
         MarkKind::AnnotationBegin(name) => (1, name.0.into()),
         MarkKind::AnnotationEnd => (2, 0),
+        MarkKind::CacheLimit(bytes) => (3, bytes),
     }
 }
 
@@ -251,6 +252,7 @@ pub(super) fn read_marks(table: &Table<'_>, trace: &mut Trace) -> Result<(), Wro
             0 => MarkKind::Step(value[at]),
             1 => MarkKind::AnnotationBegin(string(u32::try_from(value[at]).unwrap_or(u32::MAX), trace)?),
             2 => MarkKind::AnnotationEnd,
+            3 => MarkKind::CacheLimit(value[at]),
             _ => return Err("a mark of an unknown kind"),
         };
         let thread = ThreadId(thread[at]);
