@@ -1,8 +1,12 @@
 //! Where memory comes from.
 
+#[cfg(not(target_os = "macos"))]
+mod cuda;
 mod host;
 mod virtual_heap;
 
+#[cfg(not(target_os = "macos"))]
+pub use cuda::{CudaError, CudaHeap, CudaKind};
 pub use host::HostHeap;
 pub use virtual_heap::VirtualHeap;
 
