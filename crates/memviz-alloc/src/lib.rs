@@ -54,3 +54,8 @@ pub use heap::{CudaError, CudaHeap, CudaKind};
 pub use heap::{Heap, HostHeap, VirtualHeap};
 pub use policy::{Policy, Pressure, Recycle, ReserveGuard, Rounding, SmallBlocks, Trim, ZeroRequest};
 pub use recorder::TraceRecorder;
+
+/// The guide's example.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/allocator.md")]
+struct Guide;
