@@ -154,7 +154,8 @@ fn a_cleared_cache_gives_the_drivers_bytes_back() {
         assert_eq!(free_bytes(&allocator), in_use, "{kind:?}: cached blocks stay allocated");
         allocator.clear_cache();
         let at_last = free_bytes(&allocator);
-        assert!(at_first.abs_diff(at_last) <= DEVICE_PAGE, "{kind:?}: {at_first} bytes were free, now {at_last}");
+        // More may be free than before: the driver gave 16 MiB of its own back with managed memory on an H200.
+        assert!(at_last + DEVICE_PAGE >= at_first, "{kind:?}: {at_first} bytes were free, now {at_last}");
         let taken = at_first.saturating_sub(in_use);
         assert!(
             kind == CudaKind::Managed || taken + SLACK >= active,
