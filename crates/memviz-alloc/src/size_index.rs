@@ -166,6 +166,10 @@ impl SizeIndex {
             NONE => self.grow(node),
             parent => parent,
         };
+        // Smaller sizes than the bound of a first child were put below it since; its new sibling may begin under that bound.
+        let first = self.at(node).keys[0];
+        let above = self.at_mut(parent);
+        above.keys[0] = above.keys[0].min(first);
         self.tell_parent(node);
         self.insert_entry(parent, key, right);
         right
@@ -314,6 +318,19 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_first_child_that_grew_downwards_keeps_its_place_when_it_is_split() {
+        let mut index = SizeIndex::default();
+        let sizes: Vec<u64> = (0..4096).map(|n| 1 << 20 | n).chain((0..4096).rev()).collect();
+        for (link, &size) in sizes.iter().enumerate() {
+            index.insert(size, link as u32);
+            index.set_live(size, link as u32, true);
+        }
+        for (link, &size) in sizes.iter().enumerate() {
+            assert_eq!(index.next(size), Some((size, link as u32)));
         }
     }
 
