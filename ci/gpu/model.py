@@ -5,7 +5,11 @@ import mlx.nn as nn
 import mlx.optimizers as optim
 from mlx.utils import tree_flatten
 
-SIZES = {"large": (32_000, 768, 12, 12, 8, 256, 50), "small": (256, 64, 2, 4, 4, 32, 6)}
+SIZES = {
+    "large": (32_000, 768, 12, 12, 8, 256, 50),
+    "busy": (32_000, 768, 12, 12, 32, 1024, 10),  # enough tokens that the CPU waits for the GPU
+    "small": (256, 64, 2, 4, 4, 32, 6),
+}
 
 
 class Transformer(nn.Module):

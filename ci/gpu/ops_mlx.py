@@ -38,12 +38,12 @@ for name, work in (("build", build), ("build and eval", build_and_eval)):
         deep, lambda: start(native=True), stop, rounds=9, repetitions=150, per=OPS
     )
     print(name, facts[name], facts[f"{name}, C++ frames too"], flush=True)
-for size, repetitions in (("small", 20), ("large", 5)):
+for size, repetitions in (("small", 20), ("large", 5), ("busy", 5)):
     parameters, _, step = make(size)
     for _ in range(3):
         step()
-    facts[f"training step, {parameters} parameters"] = measure(
+    facts[f"training step, {size}, {parameters} parameters"] = measure(
         step, start, stop, rounds=7, repetitions=repetitions, per=1
     )
-    print(size, facts[f"training step, {parameters} parameters"], flush=True)
+    print(size, facts[f"training step, {size}, {parameters} parameters"], flush=True)
 finish(facts)

@@ -6,7 +6,11 @@ import torch
 from pairs import DEPTH, OPS, at_depth, measure
 
 # As `model.SIZES`, which needs MLX.
-SIZES = {"large": (32_000, 768, 12, 12, 8, 256), "small": (256, 64, 2, 4, 4, 32)}
+SIZES = {
+    "large": (32_000, 768, 12, 12, 8, 256),
+    "busy": (32_000, 768, 12, 12, 32, 1024),
+    "small": (256, 64, 2, 4, 4, 32),
+}
 record = torch.cuda.memory._record_memory_history
 x = torch.ones((8,), device="cuda")
 
@@ -56,13 +60,13 @@ for stacks in ("python", "all"):
         lambda: at_depth(DEPTH, build_and_run), on, off, rounds=9, repetitions=150, per=OPS
     )
     print(stacks, facts[f"op, stacks={stacks}"], flush=True)
-for size, repetitions in (("small", 20), ("large", 5)):
+for size, repetitions in (("small", 20), ("large", 5), ("busy", 5)):
     parameters, step = training_step(size)
     for _ in range(3):
         step()
     for stacks in ("python", "all"):
         on = lambda stacks=stacks: record("all", context="all", stacks=stacks, max_entries=1_000_000)  # noqa: E731
-        name = f"training step, {parameters} parameters, stacks={stacks}"
+        name = f"training step, {size}, {parameters} parameters, stacks={stacks}"
         facts[name] = measure(step, on, off, rounds=7, repetitions=repetitions, per=1)
         print(name, facts[name], flush=True)
 print(json.dumps(facts))

@@ -55,8 +55,8 @@ def stages(out: pathlib.Path) -> dict[str, list[tuple[str, int, list]]]:
             ("generate, small", 60, [HERE / "generate.py", out / "small_generate.pickle"]),
         ],
         "torch": [
-            ("ops, mlx", 90, [HERE / "ops_mlx.py"]),
-            ("ops, torch", 90, [HERE / "ops_torch.py"]),
+            ("ops, mlx", 200, [HERE / "ops_mlx.py"]),
+            ("ops, torch", 200, [HERE / "ops_torch.py"]),
         ],
         "text": [
             ("text, cpu", 150, ["-m", "mlx_memviz.bench", "--only", "text", "--rounds", 7, "--json"]),

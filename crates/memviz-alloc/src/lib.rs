@@ -47,6 +47,15 @@ pub use counters::{Counters, SIZE_CLASSES, Tally, size_class};
 pub use device::{MetalDevice, RESOURCE_LIMIT};
 pub use engine::{Engine, Freed, Malloc, Need, Sink, Usage};
 pub use error::AllocError;
+#[cfg(target_os = "macos")]
+pub use heap::MetalHeap;
+#[cfg(not(target_os = "macos"))]
+pub use heap::{CudaError, CudaHeap, CudaKind};
 pub use heap::{Heap, HostHeap, VirtualHeap};
 pub use policy::{Policy, Pressure, Recycle, ReserveGuard, Rounding, SmallBlocks, Trim, ZeroRequest};
 pub use recorder::TraceRecorder;
+
+/// The guide's example.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/allocator.md")]
+struct Guide;

@@ -18,21 +18,31 @@
 //! # Ok::<(), memviz_format::FormatError>(())
 //! ```
 
+#[cfg(feature = "exports")]
 pub mod chart;
+#[cfg(feature = "exports")]
 pub mod collapsed;
 mod error;
+#[cfg(feature = "exports")]
 pub mod flamegraph;
 mod open;
 mod packed;
+#[cfg(feature = "exports")]
 pub mod perfetto;
+#[cfg(feature = "exports")]
 pub mod pprof;
+#[cfg(feature = "exports")]
 mod profile;
+#[cfg(feature = "exports")]
 pub mod speedscope;
+#[cfg(feature = "exports")]
 pub mod table;
 pub mod torch;
 pub mod trace_file;
 
 pub use error::FormatError;
 pub use open::{read_path, write_path, write_whole};
+#[cfg(feature = "exports")]
 pub use profile::{Measure, Profile, StackSum};
+#[cfg(feature = "exports")]
 pub use table::{Lined, Table};

@@ -1,9 +1,17 @@
 //! Where memory comes from.
 
+#[cfg(not(target_os = "macos"))]
+mod cuda;
 mod host;
+#[cfg(target_os = "macos")]
+mod metal;
 mod virtual_heap;
 
+#[cfg(not(target_os = "macos"))]
+pub use cuda::{CudaError, CudaHeap, CudaKind};
 pub use host::HostHeap;
+#[cfg(target_os = "macos")]
+pub use metal::MetalHeap;
 pub use virtual_heap::VirtualHeap;
 
 /// A source of memory. Calls come from any thread, `free` also while the allocator's lock is held.
