@@ -20,25 +20,21 @@ use crate::small_pool::SmallPool;
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a buffer that is not freed stays active"]
 pub struct Buffer {
-    block: Block,
-    requested: u64,
-    id: Option<BlockId>,
+    // Two words, so that a buffer travels in registers: written to memory and read back by other pieces, it costs as much as
+    // finding it.
+    addr: u64,
+    id: BlockId,
 }
 
 impl Buffer {
     /// Address, or the driver's handle; 0 for the null buffer.
     pub fn addr(&self) -> u64 {
-        self.block.addr
-    }
-
-    /// Bytes asked for.
-    pub fn requested(&self) -> u64 {
-        self.requested
+        self.addr
     }
 
     /// A buffer without memory: Metal's answer to a request of 0 bytes.
     pub fn is_null(&self) -> bool {
-        self.id.is_none()
+        self.id == BlockId::NONE
     }
 }
 
@@ -128,8 +124,8 @@ impl<H: Heap, S: Sink> CachingAllocator<H, S> {
     pub fn malloc(&self, size: u64) -> Result<Buffer, AllocError> {
         let found = self.with_engine(|engine, evictor| {
             Ok(match engine.malloc(size, evictor)? {
-                Malloc::Reused(id) => Ok(buffer(engine, id, size)),
-                Malloc::Null => Ok(Buffer { block: Block::default(), requested: size, id: None }),
+                Malloc::Reused(id) => Ok(buffer(engine, id)),
+                Malloc::Null => Ok(Buffer { addr: 0, id: BlockId::NONE }),
                 Malloc::Needs(need) => from_pool(engine, evictor, need).ok_or(need),
             })
         })?;
@@ -143,7 +139,7 @@ impl<H: Heap, S: Sink> CachingAllocator<H, S> {
         self.with_engine(|engine, evictor| {
             let Some(addr) = addr else { return Err(out_of_memory(engine, evictor, need)) };
             let id = engine.commit(need, Block { addr, size: need.size, place }, driver_bytes, evictor);
-            Ok(buffer(engine, id, need.requested))
+            Ok(buffer(engine, id))
         })
     }
 
@@ -165,10 +161,12 @@ impl<H: Heap, S: Sink> CachingAllocator<H, S> {
     /// The buffer is not one of this allocator, or was made by `make_buffer`.
     #[inline]
     pub fn free(&self, buffer: Buffer) -> Result<(), AllocError> {
-        let Some(id) = buffer.id else { return Ok(()) };
+        if buffer.is_null() {
+            return Ok(());
+        }
         let to_heap = self.with_engine(|engine, evictor| {
-            known(engine, &buffer, id)?;
-            let Freed::ToHeap(block) = engine.free(id, evictor)? else { return Ok(None) };
+            known(engine, &buffer)?;
+            let Freed::ToHeap(block) = engine.free(buffer.id, evictor)? else { return Ok(None) };
             if block.place == Place::Small && evictor.small.is_some() {
                 give_back(evictor.heap, evictor.small, block);
                 return Ok(None);
@@ -181,9 +179,10 @@ impl<H: Heap, S: Sink> CachingAllocator<H, S> {
         Ok(())
     }
 
-    /// Bytes that are counted for a buffer: at least what was asked for.
+    /// Bytes that are counted for a buffer: at least what was asked for. 0 for a buffer of another allocator.
     pub fn size(&self, buffer: &Buffer) -> u64 {
-        buffer.block.size
+        let block = self.books().engine.block(buffer.id).filter(|block| block.addr == buffer.addr);
+        block.unwrap_or_default().size
     }
 
     /// Wraps `size` bytes of foreign memory at `addr`. `None` where the policy or the heap cannot: then the caller copies.
@@ -197,7 +196,7 @@ impl<H: Heap, S: Sink> CachingAllocator<H, S> {
         if !matches!(made, Ok(Some(_))) {
             self.heap.unwrap(handle, size);
         }
-        Ok(made?.map(|id| Buffer { block, requested: size, id: Some(id) }))
+        Ok(made?.map(|id| Buffer { addr: handle, id }))
     }
 
     /// Ends what `make_buffer` began. The memory stays its owner's.
@@ -205,10 +204,12 @@ impl<H: Heap, S: Sink> CachingAllocator<H, S> {
     /// # Errors
     /// The buffer is not one of this allocator, or was made by `malloc`.
     pub fn release(&self, buffer: Buffer) -> Result<(), AllocError> {
-        let Some(id) = buffer.id else { return Ok(()) };
+        if buffer.is_null() {
+            return Ok(());
+        }
         let block = self.with_engine(|engine, evictor| {
-            known(engine, &buffer, id)?;
-            engine.release_wrapper(id, evictor)
+            known(engine, &buffer)?;
+            engine.release_wrapper(buffer.id, evictor)
         })?;
         self.heap.unwrap(block.addr, block.size);
         Ok(())
@@ -285,8 +286,8 @@ impl<H: Heap, S: Sink> CachingAllocator<H, S> {
 }
 
 #[inline]
-fn buffer(engine: &Engine, id: BlockId, requested: u64) -> Buffer {
-    Buffer { block: engine.block(id).unwrap_or_default(), requested, id: Some(id) }
+fn buffer(engine: &Engine, id: BlockId) -> Buffer {
+    Buffer { addr: engine.block(id).unwrap_or_default().addr, id }
 }
 
 /// A small block of the allocator's own pool.
@@ -296,7 +297,7 @@ fn from_pool<H: Heap, S: Sink>(engine: &mut Engine, evictor: &mut Evictor<'_, H,
     }
     let addr = evictor.small.as_mut()?.take()?;
     let id = engine.commit(need, Block { addr, size: need.size, place: Place::Small }, None, evictor);
-    Some(buffer(engine, id, need.requested))
+    Some(buffer(engine, id))
 }
 
 fn out_of_memory(engine: &Engine, sink: &mut impl Sink, need: Need) -> AllocError {
@@ -307,10 +308,10 @@ fn out_of_memory(engine: &Engine, sink: &mut impl Sink, need: Need) -> AllocErro
 
 /// Ids are used again, and so are addresses: both must be right.
 #[inline]
-fn known(engine: &Engine, buffer: &Buffer, id: BlockId) -> Result<(), AllocError> {
-    match engine.block(id) {
-        Some(block) if block == buffer.block => Ok(()),
-        _ => Err(AllocError::UnknownBuffer { addr: buffer.block.addr }),
+fn known(engine: &Engine, buffer: &Buffer) -> Result<(), AllocError> {
+    match engine.block(buffer.id) {
+        Some(block) if block.addr == buffer.addr => Ok(()),
+        _ => Err(AllocError::UnknownBuffer { addr: buffer.addr }),
     }
 }
 

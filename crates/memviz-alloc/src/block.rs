@@ -31,6 +31,9 @@ pub struct Block {
 pub struct BlockId(pub(crate) u32);
 
 impl BlockId {
+    /// No block.
+    pub(crate) const NONE: BlockId = BlockId(u32::MAX);
+
     /// Position in a table of blocks: small, and dense over the blocks that exist.
     pub fn index(self) -> usize {
         self.0 as usize

@@ -47,13 +47,15 @@ impl Record {
 }
 
 /// The cached blocks of one size, in the order in which they were cached. `blocks` counts active ones of that size too, as
-/// far as they were cached once: the queue exists while it is not 0.
+/// far as they were cached once: the queue exists while it is not 0. A queue that is not empty is live in the index; an empty
+/// one may be, until a search comes by: a block that goes and returns, the usual case, leaves the index alone.
 #[derive(Clone, Debug)]
 struct Queue {
     size: u64,
     first: u32,
     last: u32,
     blocks: u32,
+    is_live: bool,
 }
 
 /// Cached blocks by size and by age, and the active blocks that may return.
@@ -241,7 +243,7 @@ impl BufferCache {
     /// Gives every cached block back, the smallest first, among equals the oldest. Returns how many left.
     pub fn clear(&mut self, mut evicted: impl FnMut(Block)) -> usize {
         let before = self.cached;
-        while let Some((_, queue)) = self.index.next(0) {
+        while let Some((_, queue)) = self.next_queue(0) {
             evicted(self.evict(self.queues[queue as usize].first));
         }
         before - self.cached
@@ -259,7 +261,7 @@ impl BufferCache {
 
     /// The queue whose first block serves a request. The exact size is the smallest that can, and by far the usual one.
     #[inline]
-    fn fitting(&self, size: u64) -> Option<u32> {
+    fn fitting(&mut self, size: u64) -> Option<u32> {
         let end = size.saturating_mul(2).min(size.saturating_add(self.page.saturating_mul(2)));
         if size >= end {
             return None;
@@ -269,7 +271,20 @@ impl BufferCache {
         {
             return Some(queue);
         }
-        self.index.next(size).filter(|&(found, _)| found < end).map(|(_, queue)| queue)
+        self.next_queue(size).filter(|&(found, _)| found < end).map(|(_, queue)| queue)
+    }
+
+    /// The smallest size at or above `size` that has a cached block, with its queue.
+    fn next_queue(&mut self, size: u64) -> Option<(u64, u32)> {
+        loop {
+            let (found, queue) = self.index.next(size)?;
+            let at = &mut self.queues[queue as usize];
+            if at.first != NONE {
+                return Some((found, queue));
+            }
+            at.is_live = false;
+            self.index.set_live(found, queue, false);
+        }
     }
 
     /// The queue that a block returns to. It is looked up once in a block's life.
@@ -291,7 +306,7 @@ impl BufferCache {
 
     #[cold]
     fn add_queue(&mut self, size: u64) -> u32 {
-        let new = Queue { size, first: NONE, last: NONE, blocks: 0 };
+        let new = Queue { size, first: NONE, last: NONE, blocks: 0, is_live: false };
         let queue = match self.unused_queues.pop() {
             Some(unused) => {
                 self.queues[unused as usize] = new;
@@ -312,11 +327,14 @@ impl BufferCache {
         self.records[id as usize].behind = NONE;
         let at = &mut self.queues[queue as usize];
         let last = std::mem::replace(&mut at.last, id);
-        if last == NONE {
-            at.first = id;
-            self.index.set_live(at.size, queue, true);
-        } else {
+        if last != NONE {
             self.records[last as usize].behind = id;
+            return;
+        }
+        at.first = id;
+        if !at.is_live {
+            at.is_live = true;
+            self.index.set_live(at.size, queue, true);
         }
     }
 
@@ -327,7 +345,6 @@ impl BufferCache {
         at.first = self.records[id as usize].behind;
         if at.first == NONE {
             at.last = NONE;
-            self.index.set_live(at.size, queue, false);
         }
         id
     }
@@ -378,6 +395,9 @@ impl BufferCache {
         at.blocks -= 1;
         if at.blocks == 0 {
             let size = at.size;
+            if at.is_live {
+                self.index.set_live(size, queue, false);
+            }
             self.index.remove(size, queue);
             self.by_size.remove(&size);
             self.unused_queues.push(queue);

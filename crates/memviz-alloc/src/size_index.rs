@@ -10,8 +10,9 @@
 const FANOUT: usize = 64;
 const NONE: u32 = u32::MAX;
 
-/// `keys[..len]` ascend. In a leaf `links` are the caller's numbers; above, they are nodes, `keys[slot]` bounds the keys of
-/// that child from below (the first child has no bound), and a bit is set when the child's `live` is not 0.
+/// `keys[..len]` ascend. In a leaf `links` are the caller's numbers. Above, they are nodes, `keys[slot]` bounds the keys of
+/// that child from below, and a bit is set when the child's `live` is not 0. The first child has no bound: its key may be above
+/// some of its keys, and only serves to find the way from a node to its slot in the parent.
 #[derive(Clone, Debug)]
 struct Node {
     live: u64,
@@ -39,7 +40,12 @@ impl Node {
     }
 
     fn insert(&mut self, key: u64, link: u32, is_live: bool) {
-        let (len, slot) = (self.len(), self.keys[..self.len()].partition_point(|&at| at < key));
+        let len = self.len();
+        let unbounded = if self.is_leaf { 0 } else { len.min(1) };
+        if unbounded == 1 {
+            self.keys[0] = self.keys[0].min(key);
+        }
+        let slot = unbounded + self.keys[unbounded..len].partition_point(|&at| at < key);
         self.keys.copy_within(slot..len, slot + 1);
         self.links.copy_within(slot..len, slot + 1);
         (self.keys[slot], self.links[slot]) = (key, link);
@@ -166,10 +172,6 @@ impl SizeIndex {
             NONE => self.grow(node),
             parent => parent,
         };
-        // Smaller sizes than the bound of a first child were put below it since; its new sibling may begin under that bound.
-        let first = self.at(node).keys[0];
-        let above = self.at_mut(parent);
-        above.keys[0] = above.keys[0].min(first);
         self.tell_parent(node);
         self.insert_entry(parent, key, right);
         right
@@ -322,16 +324,63 @@ mod tests {
     }
 
     #[test]
-    fn a_first_child_that_grew_downwards_keeps_its_place_when_it_is_split() {
+    fn a_first_child_may_split_below_its_key() {
         let mut index = SizeIndex::default();
-        let sizes: Vec<u64> = (0..4096).map(|n| 1 << 20 | n).chain((0..4096).rev()).collect();
-        for (link, &size) in sizes.iter().enumerate() {
-            index.insert(size, link as u32);
-            index.set_live(size, link as u32, true);
+        let insert = |index: &mut SizeIndex, sizes: std::ops::Range<u64>| {
+            for size in sizes {
+                index.insert(size, size as u32);
+            }
+        };
+        insert(&mut index, 100..165);
+        for size in 100..132 {
+            index.remove(size, size as u32);
         }
-        for (link, &size) in sizes.iter().enumerate() {
-            assert_eq!(index.next(size), Some((size, link as u32)));
+        insert(&mut index, 0..90);
+        for size in [3, 80, 140] {
+            index.set_live(size, size as u32, true);
         }
+        assert_eq!(
+            [0, 4, 81, 141].map(|size| index.next(size).map(|found| found.0)),
+            [Some(3), Some(80), Some(140), None]
+        );
+    }
+
+    /// Three levels, whose sizes wander down and up, so that nodes empty and fill at both ends.
+    #[test]
+    fn wandering_sizes_agree_with_a_sorted_set() {
+        let (mut index, mut live, mut known) = (SizeIndex::default(), BTreeMap::new(), BTreeMap::new());
+        let mut state = 1u64;
+        for round in 0..400_000u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let middle = (round % 200_000).abs_diff(100_000);
+            let size = middle + (state >> 33) % 20_000;
+            match (state >> 60, known.get(&size)) {
+                (0..10, None) => {
+                    known.insert(size, size as u32);
+                    index.insert(size, size as u32);
+                }
+                (0..10, Some(&link)) => {
+                    index.set_live(size, link, state >> 59 & 1 == 0);
+                    if state >> 59 & 1 == 0 {
+                        live.insert(size, link)
+                    } else {
+                        live.remove(&size)
+                    };
+                }
+                (10..14, _) => {
+                    let far =
+                        known.range(..size.saturating_sub(9_000)).next().or(known.range(size + 9_000..).next_back());
+                    if let Some((&size, &link)) = far {
+                        index.set_live(size, link, false);
+                        index.remove(size, link);
+                        known.remove(&size);
+                        live.remove(&size);
+                    }
+                }
+                _ => assert_eq!(index.next(size), live.range(size..).next().map(|(&size, &link)| (size, link))),
+            }
+        }
+        assert!(known.len() > 8_000, "{}", known.len());
     }
 
     #[test]
