@@ -14,7 +14,20 @@ import sys
 
 from mlx_memviz.bench import measure, report
 
-NAMES = ("text", "idle", "capture", "event", "train", "small_ops", "stream", "dump", "files", "replay", "allocator", "memory")
+NAMES = (
+    "text",
+    "idle",
+    "capture",
+    "event",
+    "train",
+    "small_ops",
+    "stream",
+    "dump",
+    "files",
+    "replay",
+    "allocator",
+    "memory",
+)
 
 
 def _options(arguments: list[str] | None = None) -> argparse.Namespace:
