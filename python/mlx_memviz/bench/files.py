@@ -22,7 +22,7 @@ MILLION = 1_000_000
 _LOAD = "traces = mlx_memviz.load_ranks(path)"
 _REPORT = f"{_LOAD}; traces[0].report()"
 _PICKLE = "data = pickle.load(open(path, 'rb'))"
-_TORCH = f"{_PICKLE}; text = viz.memory(data)"
+_TORCH = f"{_PICKLE}; text = viz.segsum(data)"
 _CHILD = """
 import sys, time, pickle, importlib.util, json
 path, viz_path = sys.argv[1:]
@@ -108,7 +108,7 @@ def _pickle(options: measure.Options, name: str, path: str):
     viz = _memory_viz()
     if viz:
         theirs, _ = _rounds(f"{name} _memory_viz", few, _TORCH, path, viz)
-        yield measure.result("files", f"{name}: torch _memory_viz memory", theirs, "s")
+        yield measure.result("files", f"{name}: torch _memory_viz segsum", theirs, "s")
 
 
 def run(options: measure.Options):
