@@ -4,17 +4,18 @@ The recordings are `tests/traces/cuda_*.memviz`, made by `ci/gpu`; machines that
 are checked by `crates/memviz-format/tests/stored.rs`; here are the lines.
 """
 
+import json
 import pathlib
 
-import mlx_memviz
+from running import run_python
 
 TRACES = pathlib.Path(__file__).parent / "traces"
 
 
 def lines_of(name):
-    trace = mlx_memviz.load(TRACES / name)
-    assert trace.check()
-    report = trace.peak()
+    checked = run_python(["-m", "mlx_memviz", "check", TRACES / name])
+    assert checked.returncode == 0, str(checked)
+    report = json.loads(run_python(["-m", "mlx_memviz", "peak", TRACES / name, "--json"]).stdout)
     groups = [(pathlib.Path(group["file"]).name, group["line"], group["bytes"]) for group in report["groups"]]
     assert sum(group["bytes"] for group in report["groups"]) == report["total"]["bytes"]
     return groups, report
