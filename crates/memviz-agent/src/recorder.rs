@@ -3,21 +3,26 @@
 //! Safe code over plain values, under the recorder's lock. Knows neither MLX nor Python: hooks read their memory and hand
 //! over numbers. Invariants, after every call: `totals` equals what MLX counts, every buffer of the table is active or
 //! cached, and `recorded + dropped + filtered == seen`.
+//!
+//! `marks` keeps what is beside the events, `drained` hands out to a writer.
+
+mod drained;
+mod marks;
+
+pub use drained::{Drained, Known, RawWhat};
 
 use memviz_trace::{
-    Action, Buffer, Checkpoint, CheckpointKind, Context, Counts, Device, DeviceMemory, Event, Mark, MarkKind,
-    NO_STREAM, StackId, StringId, Strings, Tally, ThreadId, Totals, WhatId,
+    Action, Buffer, Checkpoint, Context, Counts, Device, Event, Mark, NO_STREAM, StackId, StringId, Strings, Tally,
+    ThreadId, Totals, WhatId,
 };
-
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
 
 use crate::gap::{self, Gap};
 use crate::options::Options;
 use crate::places::Places;
 use crate::store::Store;
 use crate::table::{BufferTable, Entry, Handle};
-use crate::whats::{WhatKey, WhatTable};
+use crate::whats::WhatTable;
 
 /// Limit of the CPU's cache in a process that sets none: a recording that begins with another one says so in a mark.
 const DEFAULT_CACHE_LIMIT: u64 = 32 << 20;
@@ -77,54 +82,6 @@ pub struct Failure {
     pub requested: u64,
     /// Sums at that moment.
     pub totals: Totals,
-}
-
-/// How much of the tables was handed out.
-#[derive(Debug, Default)]
-pub struct Known {
-    strings: usize,
-    whats: usize,
-}
-
-/// A primitive, shape and dtype with the recorder's ids.
-#[derive(Clone, Debug)]
-pub struct RawWhat {
-    /// Name of the primitive.
-    pub primitive: StringId,
-    /// MLX's code, or none.
-    pub dtype: u8,
-    /// Not the primitive's output.
-    pub is_temporary: bool,
-    /// Elements along each axis.
-    pub shape: Box<[i32]>,
-}
-
-impl From<WhatKey<'_>> for RawWhat {
-    fn from(key: WhatKey<'_>) -> RawWhat {
-        let WhatKey { primitive, dtype, is_temporary, shape } = key;
-        RawWhat { primitive, dtype, is_temporary, shape: shape.into() }
-    }
-}
-
-/// What a recorder hands out to a writer; ids are the recorder's.
-#[derive(Debug, Default)]
-pub struct Drained {
-    /// Events, oldest first.
-    pub chunks: VecDeque<Vec<Event>>,
-    /// What became of all events up to the last one.
-    pub counts: Counts,
-    /// Events handed out before, by number, as they are known now.
-    pub amended: Vec<(u64, Event)>,
-    /// Since the last time.
-    pub checkpoints: Vec<Checkpoint>,
-    /// Since the last time.
-    pub marks: Vec<Mark>,
-    /// All threads, if any changed.
-    pub threads: Option<Vec<ThreadNote>>,
-    /// New strings, in order of id.
-    pub strings: Vec<String>,
-    /// New triples, in order of id.
-    pub whats: Vec<RawWhat>,
 }
 
 /// The recorder's state. In this order, what every event touches first: the thread that allocates and the one that frees
@@ -460,90 +417,6 @@ impl Recorder {
         self.last_nanos
     }
 
-    /// Compares with MLX's counters, and keeps what the driver says beside.
-    pub fn checkpoint(
-        &mut self,
-        kind: CheckpointKind,
-        time_nanos: u64,
-        mlx: Totals,
-        device: Option<DeviceMemory>,
-    ) -> Checkpoint {
-        if kind == CheckpointKind::Stop {
-            self.close_gap();
-        }
-        if !self.store.is_full() {
-            self.write_unwritten(time_nanos);
-        }
-        let point = Checkpoint {
-            index: self.store.next_index(),
-            time_nanos: self.forward(time_nanos),
-            kind,
-            active: self.totals.active,
-            cached: self.totals.cached,
-            mlx_active: mlx.active,
-            mlx_cached: mlx.cached,
-            device,
-        };
-        // While the queue is full the sums may not be those of the events written.
-        if self.gap.is_empty() && self.unwritten == (0, 0) {
-            self.checkpoints.push(point);
-        }
-        point
-    }
-
-    /// Ends a step and begins the next; returns the number of steps ended.
-    pub fn step(&mut self, time_nanos: u64, thread: ThreadId) -> u64 {
-        self.steps += 1;
-        self.mark(time_nanos, thread, MarkKind::Step(self.steps));
-        self.steps
-    }
-
-    /// Sets a mark at the present moment.
-    pub fn mark(&mut self, time_nanos: u64, thread: ThreadId, kind: MarkKind) {
-        if self.store.is_full() && self.marks.len() >= MAX_WAITING_MARKS {
-            self.dropped_others += 1;
-            return;
-        }
-        if self.marks.len() == self.marks.capacity() && self.marks.len() >= 1 << 16 {
-            self.forget_old_marks();
-        }
-        let time_nanos = self.forward(time_nanos);
-        self.marks.push(Mark { index: self.store.next_index(), time_nanos, thread, kind });
-    }
-
-    /// The cache's limit is `limit` now: a mark, if that is news.
-    #[inline]
-    pub fn cache_limit(&mut self, now: fn() -> u64, limit: u64) {
-        if limit != self.cache_limit {
-            self.cache_limit = limit;
-            self.mark(now(), ThreadId(0), MarkKind::CacheLimit(limit));
-        }
-    }
-
-    /// Drops the marks before the oldest event, but for annotations that are still open there.
-    fn forget_old_marks(&mut self) {
-        let first = self.store.first_index();
-        let old = self.marks.partition_point(|mark| mark.index < first);
-        let mut open: Vec<usize> = Vec::new();
-        for (position, mark) in self.marks[..old].iter().enumerate() {
-            match mark.kind {
-                MarkKind::AnnotationBegin(_) => open.push(position),
-                MarkKind::AnnotationEnd => {
-                    if let Some(at) = open.iter().rposition(|&begin| self.marks[begin].thread == mark.thread) {
-                        open.remove(at);
-                    }
-                }
-                MarkKind::CacheLimit(_) => {
-                    open.retain(|&at| !matches!(self.marks[at].kind, MarkKind::CacheLimit(_)));
-                    open.push(position);
-                }
-                MarkKind::Step(_) => {}
-            }
-        }
-        let kept: Vec<Mark> = open.iter().map(|&at| self.marks[at]).chain(self.marks[old..].iter().copied()).collect();
-        self.marks = kept;
-    }
-
     /// Enters a thread and returns its id.
     pub fn add_thread(&mut self, native_id: u64, name: &str) -> ThreadId {
         let name = self.strings.intern(name);
@@ -614,41 +487,6 @@ impl Recorder {
         &self.at_start
     }
 
-    /// Streamed: hands out what came since the last time; `known` says how much of the tables that was.
-    pub fn drain(&mut self, known: &mut Known) -> Drained {
-        let Store::Queue(queue) = &mut self.store else { return Drained::default() };
-        let chunks = queue.take();
-        let drained = Drained {
-            chunks,
-            counts: self.counts(),
-            amended: std::mem::take(&mut self.amended),
-            checkpoints: std::mem::take(&mut self.checkpoints),
-            marks: std::mem::take(&mut self.marks),
-            threads: std::mem::take(&mut self.has_new_threads).then(|| self.threads.clone()),
-            strings: (known.strings..self.strings.len())
-                .map(|at| self.strings.get(StringId(at as u32)).to_owned())
-                .collect(),
-            whats: self.whats.iter().skip(known.whats).map(RawWhat::from).collect(),
-        };
-        known.strings = self.strings.len();
-        known.whats += drained.whats.len();
-        self.close_gap();
-        drained
-    }
-
-    /// Gives chunks back that `drain` handed out.
-    pub fn give_back(&mut self, chunks: Vec<Vec<Event>>) {
-        if let Store::Queue(queue) = &mut self.store {
-            chunks.into_iter().for_each(|chunk| queue.give_back(chunk));
-        }
-    }
-
-    /// Context `state`, at the end: the table knows the stacks of the buffers that exist, their events do not.
-    pub fn amend_active(&mut self) {
-        let active = self.table.entries_unsorted().filter(|entry| !entry.is_cached && entry.alloc_index != u64::MAX);
-        self.amended.extend(active.map(|entry| (entry.alloc_index, entry.alloc)));
-    }
-
     /// Events that are kept.
     pub fn store(&self) -> &Store {
         &self.store
@@ -681,9 +519,6 @@ fn describe(event: &mut Event, alloc: &Event) {
     event.device = alloc.device;
     event.flags |= alloc.flags & !Event::MOVED;
 }
-
-/// Marks that wait for a writer that does not come.
-const MAX_WAITING_MARKS: usize = 1 << 16;
 
 /// Do allocations carry stacks when they are written?
 fn is_on_allocs(context: Context) -> bool {
