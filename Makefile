@@ -27,7 +27,7 @@ wheel: target/build/bin/maturin
 
 target/build/bin/maturin:
 	$(PYTHON) -m venv target/build
-	target/build/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'ruff==0.17.6' 'pytest>=8,<10' 'tomli; python_version<"3.11"'
+	target/build/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'ruff==0.17.6' 'pytest>=8,<10' 'pytest-xdist>=3.6,<4' 'tomli; python_version<"3.11"'
 
 test: lint arrows rust python fuzz
 

@@ -1,5 +1,7 @@
 """Runs the Python tests: makes their environments first. `--soak` runs the long ones; further arguments go to
 pytest, paths among them (`tests/test_zoo.py`) instead of all tests.
+
+All tests run in two processes: much of their time is waiting for programs that they start. The long ones run alone.
 """
 
 import os
@@ -21,6 +23,8 @@ def main() -> int:
     os.environ["MEMVIZ_WHEEL"] = str(wheels[0])
     if not any(argument.startswith("tests/") for argument in arguments):
         arguments.append(str(ROOT / "tests"))
+        if not soak:
+            arguments += ["-n", "2", "--dist", "worksteal"]
     command = [sys.executable, "-m", "pytest", "-m", "soak" if soak else "not soak", *arguments]
     return subprocess.run(command, cwd=ROOT).returncode
 
