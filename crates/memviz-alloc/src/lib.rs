@@ -5,6 +5,8 @@
 //! - [`Engine`]: a [`Policy`] at work on numbers, for simulation: rounding, limits, memory pressure, sums;
 //! - [`CachingAllocator`]: the engine over a [`Heap`], from any thread, telling each event to a [`Sink`].
 //!
+//! Beside them, for comparison: [`SegmentEngine`], PyTorch's caching allocator on numbers.
+//!
 //! Not here: recorded runs under other policies (`memviz-analyze`), stacks (`memviz-agent`).
 //!
 //! ```
@@ -37,6 +39,7 @@ mod error;
 mod heap;
 mod policy;
 mod recorder;
+mod segments;
 mod size_index;
 mod small_pool;
 
@@ -54,6 +57,7 @@ pub use heap::{CudaError, CudaHeap, CudaKind};
 pub use heap::{Heap, HostHeap, VirtualHeap};
 pub use policy::{Policy, Pressure, Recycle, ReserveGuard, Rounding, SmallBlocks, Trim, ZeroRequest};
 pub use recorder::TraceRecorder;
+pub use segments::{DriverCalls, Segment, SegmentEngine, SegmentPolicy};
 
 /// The guide's example.
 #[cfg(doctest)]
