@@ -1,11 +1,9 @@
 //! `memviz advise FILE`: what to do about MLX's cache, each with its number.
 
-use std::path::PathBuf;
-
 use memviz_analyze::{Advice, Advise, NearMissKind, ScenarioOptions, SweepPoint, device_from_text};
 
 use crate::answer::{Question, Report, to_json};
-use crate::input::{Input, Source};
+use crate::input::{Asked, Input, Source};
 use crate::render::{Page, Place, Style, Table, percent, size, thousands};
 use crate::size::text_from_bytes;
 
@@ -29,12 +27,8 @@ pub(crate) struct AdviseArgs {
 }
 
 impl Question for AdviseArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        vec![self.input.file.clone()]
-    }
-
-    fn wants_json(&self) -> bool {
-        self.input.json
+    fn asked(&self) -> Asked {
+        self.input.asked()
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {

@@ -3,22 +3,17 @@
 //! A subcommand is one file with its flags (`clap::Args`), which implement [`Question`], and its answer, which implements
 //! [`Report`]. The command line reads the files and prints; [`ask`] answers the same question for Python, as JSON.
 
-use std::path::PathBuf;
-
 use clap::Parser;
 
 use crate::args::{Cli, Command};
-use crate::input::{self, Source};
+use crate::input::{self, Asked, Source};
 use crate::render::Page;
 use crate::{FINDING, OK, Streams};
 
 /// Flags of a report.
 pub(crate) trait Question {
-    /// Files to read, in order.
-    fn files(&self) -> Vec<PathBuf>;
-
-    /// Prints JSON.
-    fn wants_json(&self) -> bool;
+    /// What to read, and how to print.
+    fn asked(&self) -> Asked;
 
     /// Answers about the recordings, in the order of the files.
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>>;
@@ -46,9 +41,10 @@ pub(crate) fn to_json(data: &impl serde::Serialize) -> String {
 
 /// Reads, answers, prints; returns the exit code.
 pub(crate) fn run(question: &dyn Question, streams: &mut Streams<'_>) -> anyhow::Result<i32> {
-    let sources = input::read(&question.files(), streams.shows_progress)?;
+    let Asked { files, json } = question.asked();
+    let sources = input::read(&files, streams.shows_progress)?;
     let report = question.answer(&sources)?;
-    if question.wants_json() {
+    if json {
         writeln!(streams.out, "{}", report.json())?;
     } else {
         let mut page = Page::new(streams.out_width, streams.out_color);

@@ -1,11 +1,9 @@
 //! `memviz cache FILE`: how well MLX's buffer cache works, and what clearing it would give back.
 
-use std::path::PathBuf;
-
 use memviz_analyze::{Amount, Cache, Moment, NearMissKind};
 
 use crate::answer::{Question, Report, to_json};
-use crate::input::{Input, Source};
+use crate::input::{Asked, Input, Source};
 use crate::pinned::place;
 use crate::render::{Page, Style, Table, moment, percent, size, thousands};
 use crate::size::text_from_bytes;
@@ -26,12 +24,8 @@ pub(crate) struct CacheArgs {
 }
 
 impl Question for CacheArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        vec![self.input.file.clone()]
-    }
-
-    fn wants_json(&self) -> bool {
-        self.input.json
+    fn asked(&self) -> Asked {
+        self.input.asked()
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use memviz_analyze::{ChangedLine, Comparison, Diff, Instant, LineKind, Side};
 
 use crate::answer::{Question, Report, to_json};
-use crate::input::{Source, choose};
+use crate::input::{Asked, Source, choose};
 use crate::render::{Page, Place, Style, Table, clean, moment, size, thousands};
 use crate::size::{bytes_from_text, text_from_bytes};
 
@@ -86,12 +86,9 @@ impl Source {
 }
 
 impl Question for DiffArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        std::iter::once(&self.before).chain(&self.after).cloned().collect()
-    }
-
-    fn wants_json(&self) -> bool {
-        self.json
+    fn asked(&self) -> Asked {
+        let files = std::iter::once(&self.before).chain(&self.after).cloned().collect();
+        Asked { files, json: self.json }
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {

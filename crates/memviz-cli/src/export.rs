@@ -13,7 +13,7 @@ use memviz_trace::{StackId, Trace};
 
 use crate::answer::{Question, Report};
 use crate::flamegraph::{Frames, Of, command, profile};
-use crate::input::{Input, Source};
+use crate::input::{Asked, Input, Source};
 use crate::output::{WrittenFile, WrittenFiles, default_name, write_file};
 use crate::render::thousands;
 
@@ -96,12 +96,8 @@ impl ExportFormat {
 }
 
 impl Question for ExportArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        vec![self.input.file.clone()]
-    }
-
-    fn wants_json(&self) -> bool {
-        self.input.json
+    fn asked(&self) -> Asked {
+        self.input.asked()
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {
@@ -129,7 +125,7 @@ impl ExportArgs {
     }
 
     fn write(&self, format: ExportFormat, output: &Path, traces: &[&Trace]) -> anyhow::Result<Vec<WrittenFile>> {
-        let inputs = self.files();
+        let inputs = self.asked().files;
         if format == ExportFormat::Parquet || format == ExportFormat::Csv {
             let lined = lined(traces);
             let file = |table: &Table| {

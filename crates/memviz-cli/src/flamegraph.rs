@@ -8,7 +8,7 @@ use memviz_format::{FormatError, Measure, Profile, StackSum, collapsed, flamegra
 use memviz_trace::Trace;
 
 use crate::answer::{Question, Report};
-use crate::input::{Input, Source};
+use crate::input::{Asked, Input, Source};
 use crate::output::{WrittenFiles, default_name, write_file};
 use crate::render::{duration, thousands};
 use crate::size::text_from_bytes;
@@ -108,12 +108,8 @@ pub(crate) enum Frames {
 }
 
 impl Question for FlamegraphArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        vec![self.input.file.clone()]
-    }
-
-    fn wants_json(&self) -> bool {
-        self.input.json
+    fn asked(&self) -> Asked {
+        self.input.asked()
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {
@@ -128,7 +124,7 @@ impl Question for FlamegraphArgs {
             let text = String::from_utf8(text)?;
             return Ok(Box::new(WrittenFiles::of_text(format.name(), content, text)));
         }
-        let written = write_file(&output, &self.files(), |out| self.fill(&profile, format, out))?;
+        let written = write_file(&output, &self.asked().files, |out| self.fill(&profile, format, out))?;
         Ok(Box::new(WrittenFiles::new(format.name(), content, vec![written])))
     }
 }

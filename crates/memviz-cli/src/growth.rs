@@ -1,13 +1,11 @@
 //! `memviz growth FILE`: whether memory grows from step to step, which lines do it, and when it would end.
 
-use std::path::PathBuf;
-
 use memviz_analyze::{
     Every, Growth, GrowthOptions, LineGrowth, LoopGrowth, StepAmount, Trend, Verdict, nanos_from_text,
 };
 
 use crate::answer::{Question, Report, to_json};
-use crate::input::{Input, Source};
+use crate::input::{Asked, Input, Source};
 use crate::render::{Page, Place, Style, Table, duration, glued, size, thousands};
 use crate::size::{bytes_from_text, text_from_bytes};
 
@@ -56,12 +54,8 @@ fn machine_memory() -> Option<u64> {
 }
 
 impl Question for GrowthArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        vec![self.input.file.clone()]
-    }
-
-    fn wants_json(&self) -> bool {
-        self.input.json
+    fn asked(&self) -> Asked {
+        self.input.asked()
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {

@@ -21,7 +21,16 @@ pub struct Source {
     pub trace: Arc<Trace>,
 }
 
-/// Flags of every report.
+/// What a report reads and how it is printed.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// Files, in order.
+    pub(crate) files: Vec<PathBuf>,
+    /// Print JSON.
+    pub(crate) json: bool,
+}
+
+/// Flags of every report about one recording.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Input {
     /// A recording: .memviz, a PyTorch memory snapshot (.pickle), or its JSON form
@@ -36,6 +45,10 @@ pub(crate) struct Input {
 }
 
 impl Input {
+    pub(crate) fn asked(&self) -> Asked {
+        Asked { files: vec![self.file.clone()], json: self.json }
+    }
+
     /// The recording that the report is about: the only one, that of `--rank`, or the one with the highest peak.
     pub(crate) fn choose<'a>(&self, sources: &'a [Source]) -> anyhow::Result<&'a Source> {
         choose(sources, self.rank)

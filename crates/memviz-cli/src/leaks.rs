@@ -1,12 +1,11 @@
 //! `memviz leaks FILE`: what is alive at the end and was not at the start, by line, with number and age.
 
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use memviz_analyze::{Amount, Instant, LeakLine, Leaks};
 
 use crate::answer::{Question, Report, to_json};
-use crate::input::{Input, Source};
+use crate::input::{Asked, Input, Source};
 use crate::render::{Page, Place, Style, Table, duration, moment, primitives, size, thousands};
 use crate::size::{bytes_from_text, text_from_bytes};
 
@@ -48,12 +47,8 @@ impl FromStr for Pair {
 }
 
 impl Question for LeaksArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        vec![self.input.file.clone()]
-    }
-
-    fn wants_json(&self) -> bool {
-        self.input.json
+    fn asked(&self) -> Asked {
+        self.input.asked()
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {

@@ -12,7 +12,7 @@ use memviz_format::{torch, trace_file};
 use memviz_trace::Trace;
 
 use crate::answer::{Question, Report};
-use crate::input::Source;
+use crate::input::{Asked, Source};
 use crate::output::{WrittenFiles, write_file};
 
 const EXAMPLES: &str = "\
@@ -40,12 +40,8 @@ pub(crate) struct MergeArgs {
 }
 
 impl Question for MergeArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        self.files.clone()
-    }
-
-    fn wants_json(&self) -> bool {
-        self.json
+    fn asked(&self) -> Asked {
+        Asked { files: self.files.clone(), json: self.json }
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {

@@ -1,12 +1,10 @@
 //! `memviz peak FILE`: what was held when memory was highest, or at another moment.
 
-use std::path::PathBuf;
-
 use clap::ValueEnum;
 use memviz_analyze::{Amount, By, Held, HeldGroup, HeldOptions, Instant, TreeRow};
 
 use crate::answer::{Question, Report, to_json};
-use crate::input::{Input, Source};
+use crate::input::{Asked, Input, Source};
 use crate::render::{Page, Place, Table, bar, clean, moment, percent, primitives, size, thousands};
 use crate::size::text_from_bytes;
 
@@ -73,12 +71,8 @@ impl From<ByFlag> for By {
 }
 
 impl Question for PeakArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        vec![self.input.file.clone()]
-    }
-
-    fn wants_json(&self) -> bool {
-        self.input.json
+    fn asked(&self) -> Asked {
+        self.input.asked()
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {

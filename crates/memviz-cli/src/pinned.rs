@@ -1,11 +1,9 @@
 //! `memviz pinned FILE`: what keeps memory alive although nobody seems to use it.
 
-use std::path::PathBuf;
-
 use memviz_analyze::{Amount, Instant, Pinned, StackLine, Waiting, WithoutArrayKind};
 
 use crate::answer::{Question, Report, to_json};
-use crate::input::{Input, Source};
+use crate::input::{Asked, Input, Source};
 use crate::render::{Page, Place, Style, Table, clean, moment, size, thousands};
 use crate::size::text_from_bytes;
 
@@ -31,12 +29,8 @@ pub(crate) struct PinnedArgs {
 }
 
 impl Question for PinnedArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        vec![self.input.file.clone()]
-    }
-
-    fn wants_json(&self) -> bool {
-        self.input.json
+    fn asked(&self) -> Asked {
+        self.input.asked()
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {

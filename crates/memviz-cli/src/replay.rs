@@ -8,7 +8,7 @@ use memviz_format::chart::{self, Chart};
 use serde::Serialize;
 
 use crate::answer::{Question, Report, to_json};
-use crate::input::{Input, Source};
+use crate::input::{Asked, Input, Source};
 use crate::output::{WrittenFile, default_name, write_file};
 use crate::render::{Page, Place, Style, Table, duration, glued, moment, percent, size, thousands};
 use crate::size::{bytes_from_text, text_from_bytes};
@@ -79,12 +79,8 @@ impl FromStr for Sweep {
 }
 
 impl Question for ReplayArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        vec![self.input.file.clone()]
-    }
-
-    fn wants_json(&self) -> bool {
-        self.input.json
+    fn asked(&self) -> Asked {
+        self.input.asked()
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {
@@ -120,7 +116,7 @@ impl ReplayArgs {
             points: &points,
             text_from_bytes,
         };
-        Ok(vec![write_file(&output, &self.files(), |out| chart::write(&chart, out))?])
+        Ok(vec![write_file(&output, &self.asked().files, |out| chart::write(&chart, out))?])
     }
 }
 

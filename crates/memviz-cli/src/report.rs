@@ -1,12 +1,10 @@
 //! `memviz report FILE`: the summary of a recording, as `memviz run` prints it at its end.
 
-use std::path::PathBuf;
-
 use memviz_analyze::{Suggestion, Summary, find_peaks, suggest};
 use serde::Serialize;
 
 use crate::answer::{Question, Report, to_json};
-use crate::input::{Input, Source};
+use crate::input::{Asked, Input, Source};
 use crate::render::{self, Page, Place, Style, Table, clean, glued, size};
 use crate::size::text_from_bytes;
 
@@ -25,12 +23,8 @@ pub(crate) struct ReportArgs {
 }
 
 impl Question for ReportArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        vec![self.input.file.clone()]
-    }
-
-    fn wants_json(&self) -> bool {
-        self.input.json
+    fn asked(&self) -> Asked {
+        self.input.asked()
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {

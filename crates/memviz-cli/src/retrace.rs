@@ -1,11 +1,9 @@
 //! `memviz retrace FILE`: compiled functions that are traced again and again, and what each trace keeps.
 
-use std::path::PathBuf;
-
 use memviz_analyze::{Cause, Instant, Retrace, TracedFunction};
 
 use crate::answer::{Question, Report, to_json};
-use crate::input::{Input, Source};
+use crate::input::{Asked, Input, Source};
 use crate::pinned::{place, short};
 use crate::render::{Page, Style, Table, clean, moment, size, thousands};
 use crate::size::text_from_bytes;
@@ -31,12 +29,8 @@ pub(crate) struct RetraceArgs {
 }
 
 impl Question for RetraceArgs {
-    fn files(&self) -> Vec<PathBuf> {
-        vec![self.input.file.clone()]
-    }
-
-    fn wants_json(&self) -> bool {
-        self.input.json
+    fn asked(&self) -> Asked {
+        self.input.asked()
     }
 
     fn answer(&self, sources: &[Source]) -> anyhow::Result<Box<dyn Report>> {
