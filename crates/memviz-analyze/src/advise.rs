@@ -107,7 +107,7 @@ impl Advise {
         advice.extend(cache_advice(trace));
         advice.extend(clear_advice(&calls, &own, &now));
         advice.extend(fits_advice(trace, scenario)?);
-        let limit = calls.start_limit.unwrap_or(own.policy.cache_limit);
+        let limit = own.cache_limit_at_start(calls.start_limit).unwrap_or(0);
         Ok(Advise {
             schema: ADVISE_SCHEMA,
             about: About::new(trace),
@@ -121,17 +121,17 @@ impl Advise {
 /// Does `a` reuse as well as `b`, to 1 %?
 fn is_as_good(a: &Outcome, b: &Outcome) -> bool {
     let within = |a: u64, b: u64| a <= b.saturating_add(b / 100);
-    within(a.misses, b.misses) && within(a.made.bytes, b.made.bytes)
+    within(a.tally.misses, b.tally.misses) && within(a.tally.made.bytes, b.tally.made.bytes)
 }
 
 /// The advice, and the limit that it names.
 fn limit_advice(calls: &Calls, own: &Scenario, now: &Outcome) -> Option<(Advice, u64)> {
     let unlimited = simulate(calls, &own.with_cache_limit(UNLIMITED));
-    if unlimited.hits == 0 {
+    if unlimited.tally.hits == 0 {
         return None;
     }
-    let spared = now.made.bytes.saturating_sub(unlimited.made.bytes);
-    let raises = spared >= LEAST_BYTES && now.made.bytes > unlimited.made.bytes.saturating_mul(2);
+    let spared = now.tally.made.bytes.saturating_sub(unlimited.tally.made.bytes);
+    let raises = spared >= LEAST_BYTES && now.tally.made.bytes > unlimited.tally.made.bytes.saturating_mul(2);
     let goal = if raises { &unlimited } else { now };
     let (limit, outcome) = smallest_limit(calls, own, goal, unlimited.most_cached.usage.cached)?;
     let to = SweepPoint::of(limit, &outcome);
@@ -188,7 +188,7 @@ fn clear_advice(calls: &Calls, own: &Scenario, now: &Outcome) -> Option<Advice> 
     let cleared = simulate(calls, &clearing);
     let peak = |outcome: &Outcome| SweepPoint::of(0, outcome).peak_reserved_bytes;
     let saves_bytes = peak(now).saturating_sub(peak(&cleared));
-    let costs_bytes = cleared.made.bytes.saturating_sub(now.made.bytes);
+    let costs_bytes = cleared.tally.made.bytes.saturating_sub(now.tally.made.bytes);
     let steps = calls.steps;
     (saves_bytes >= LEAST_BYTES).then_some(Advice::ClearEveryStep { saves_bytes, costs_bytes, steps })
 }

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use memviz_alloc::{Block, Engine, Freed, Malloc, Need, Place, Trim};
+use memviz_alloc::{Block, Engine, Freed, Malloc, Need, Place, Policy, Trim};
 use memviz_trace::{Action, Event, Ledger, MarkKind, Trace};
 use serde::Serialize;
 
@@ -58,10 +58,11 @@ impl Agreement {
         let is_whole = trace.header.min_size == 0 && trace.first_index == 0 && trace.base.cached == 0;
         // Which of two cached buffers is older is not recorded.
         let has_order = trace.start.iter().filter(|buffer| buffer.is_cached).count() <= 1;
-        if scenario.policy.trim != Trim::WhenLimitIsSet || !scenario.is_as_recorded || !is_whole || !has_order {
+        let policy = scenario.rules.mlx().filter(|policy| policy.trim == Trim::WhenLimitIsSet)?;
+        if !scenario.is_as_recorded || !is_whole || !has_order {
             return None;
         }
-        let mut comparison = Comparison::new(trace, scenario);
+        let mut comparison = Comparison::new(trace, policy);
         for (position, event) in trace.events.iter().enumerate() {
             if let Err((recorded, model)) = comparison.event(position, event) {
                 let (index, time_nanos) = (position as u64, event.time_nanos);
@@ -77,8 +78,8 @@ impl Agreement {
 type Parted = (String, String);
 
 impl<'a> Comparison<'a> {
-    fn new(trace: &'a Trace, scenario: &Scenario) -> Comparison<'a> {
-        let mut engine = Engine::new(scenario.policy.clone());
+    fn new(trace: &'a Trace, policy: &Policy) -> Comparison<'a> {
+        let mut engine = Engine::new(policy.clone());
         if let Some(limit) = start_limit(trace) {
             engine.set_cache_limit(limit, &mut ());
         }

@@ -4,16 +4,20 @@
 //! have done after an allocation that is refused, so it goes on without that buffer and says when the first one was.
 //! Buffers below a recording's minimum size are summed up only. Needs no stacks. Not here: what to do about it (`advise`).
 
+use std::ops::Deref;
+
 use memviz_trace::{Totals, Trace};
 use serde::Serialize;
 
 use crate::about::{About, duration_nanos};
 use crate::agreement::Agreement;
+use crate::at_peak::AtPeak;
 use crate::calls::Calls;
 use crate::held::Amount;
 use crate::peak::{Moment, find_peaks};
+use crate::replayer::Replayer;
 use crate::scenario::{Scenario, ScenarioOptions};
-use crate::simulate::{Columns, Highest, Outcome, simulate, simulate_over_time};
+use crate::simulate::{Columns, Highest, Outcome, simulate, simulate_each};
 
 /// Version of the JSON form of [`Replay`]; a field that changes its meaning or goes raises it.
 pub const REPLAY_SCHEMA: u32 = 1;
@@ -38,6 +42,8 @@ pub struct Replay {
     pub schema: u32,
     /// The run.
     pub about: About,
+    /// Older events fell out of the ring: "before the recording" means before the events kept.
+    pub is_window: bool,
     /// What it was replayed under.
     pub under: Under,
     /// As it was recorded.
@@ -56,6 +62,10 @@ pub struct Replay {
     pub over_memory: Option<When>,
     /// An allocation is refused, or active and cached bytes exceed the machine's memory; `None` where neither can be known.
     pub is_out_of_memory: Option<bool>,
+    /// What was alive at the replayed peak of active bytes.
+    pub at_peak_active: AtPeak,
+    /// And at that of active and cached ones; `None` where that is the same moment.
+    pub at_peak_reserved: Option<AtPeak>,
     /// Highest bytes of equal slices of time.
     pub over_time: OverTime,
     /// A CPU run replayed as it was: does the model decide as MLX did? `None` where that cannot be compared.
@@ -74,12 +84,14 @@ pub struct Replay {
 pub struct Under {
     /// Name.
     pub policy: &'static str,
-    /// Releases of MLX that have it.
-    pub mlx_versions: &'static str,
+    /// What it mirrors, for people: "mlx 0.32.0 to 0.32.4".
+    pub mirrors: String,
+    /// Releases of MLX that have it; `None` for those that no MLX has.
+    pub mlx_versions: Option<&'static str>,
     /// Machine, as the user named it.
     pub device: Option<String>,
-    /// Limit at the start.
-    pub cache_limit_bytes: u64,
+    /// Limit at the start; `None` for a policy without one.
+    pub cache_limit_bytes: Option<u64>,
     /// Limit at the start.
     pub memory_limit_bytes: u64,
     /// The cache is cleared at every step.
@@ -95,9 +107,9 @@ pub struct Counted {
     pub misses: u64,
     /// `hits / (hits + misses)`; `None` without allocations.
     pub hit_rate: Option<f64>,
-    /// Buffers that the system or driver made.
+    /// Buffers, segments or pages that the system or driver made.
     pub made: Amount,
-    /// Buffers that it got back.
+    /// Those that it got back.
     pub given_back: Amount,
     /// Of them, evicted from the cache.
     pub evicted: Amount,
@@ -138,7 +150,7 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// Memory over time: three lists of the same length.
+/// Memory over time: three lists of the same length. [`Replayer::over_time`] gives it in any number of slices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OverTime {
     /// Nanoseconds that an entry stands for.
@@ -170,38 +182,56 @@ impl Replay {
     /// # Errors
     /// A sentence for the user: an unknown policy, a machine that is missing, a sweep without points.
     pub fn new(trace: &Trace, options: &ReplayOptions) -> Result<Replay, String> {
+        Replayer::new(trace).replay(options)
+    }
+}
+
+impl<T: Deref<Target = Trace>> Replayer<T> {
+    /// The answer in full.
+    ///
+    /// # Errors
+    /// As [`Replay::new`].
+    pub fn replay(&self, options: &ReplayOptions) -> Result<Replay, String> {
+        let (trace, calls): (&Trace, &Calls) = (&self.trace, &self.calls);
         let scenario = Scenario::new(trace, &options.scenario)?;
-        let calls = Calls::of(trace);
-        let columns = Columns::new(duration_nanos(trace), COLUMNS);
-        let (outcome, columns) = simulate_over_time(&calls, &scenario, &trace.events, columns);
+        let mut columns = Columns::new(duration_nanos(trace), COLUMNS);
+        let outcome = simulate_each(calls, &scenario, |after, usage| self.note(&mut columns, after, usage));
         let refused = outcome
-            .refused
-            .as_ref()
-            .map(|refused| Refusal { at: When::of(trace, refused.after_events), reason: refused.error.to_string() });
+            .first_refusal()
+            .map(|(after_events, error)| Refusal { at: When::of(trace, after_events), reason: error.to_string() });
         let over_memory = outcome.over_memory.map(|after_events| When::of(trace, after_events));
         let is_out = refused.is_some() || over_memory.is_some();
+        let replayed = Counted::of(trace, &outcome);
+        let at_peak = |moment: Moment| AtPeak::of(trace, calls, &outcome.refusals, moment);
+        let (active, reserved) = (replayed.peak_active, replayed.peak_reserved);
         Ok(Replay {
             schema: REPLAY_SCHEMA,
             about: About::new(trace),
+            is_window: trace.counts.dropped.events > 0 || trace.first_index > 0,
             under: Under::of(&scenario, &options.scenario, calls.start_limit),
             recorded: Counted::recorded(trace),
-            replayed: Counted::of(trace, &outcome),
-            most_blocks: Blocks {
-                count: outcome.most_blocks.usage.blocks,
-                limit: Some(scenario.policy.max_blocks).filter(|&most| most != u64::MAX),
-                at: When::of(trace, outcome.most_blocks.after_events),
-            },
+            replayed,
+            most_blocks: Blocks::of(trace, &scenario, outcome.most_blocks),
             is_out_of_memory: (is_out || scenario.memory.is_some()).then_some(is_out),
             refused,
-            refusals: outcome.refusals,
+            refusals: outcome.refusals.len() as u64,
             memory_bytes: scenario.memory,
             over_memory,
+            at_peak_active: at_peak(active),
+            at_peak_reserved: (reserved.after_events != active.after_events).then(|| at_peak(reserved)),
             over_time: OverTime::of(columns),
             agreement: Agreement::of(trace, &scenario),
-            sweep: sweep(&calls, &scenario, options.sweep)?,
+            sweep: sweep(calls, &scenario, options.sweep)?,
             skipped_events: calls.skipped,
             min_size_bytes: trace.header.min_size,
         })
+    }
+}
+
+impl Blocks {
+    fn of(trace: &Trace, scenario: &Scenario, most: Highest) -> Blocks {
+        let limit = scenario.rules.mlx().map(|policy| policy.max_blocks).filter(|&most| most != u64::MAX);
+        Blocks { count: most.usage.blocks, limit, at: When::of(trace, most.after_events) }
     }
 }
 
@@ -211,6 +241,7 @@ fn sweep(calls: &Calls, scenario: &Scenario, range: Option<(u64, u64, usize)>) -
     if !(2..=MOST_POINTS).contains(&points) || from >= to {
         return Err(format!("a sweep goes up, over 2 to {MOST_POINTS} points; found {from} to {to} over {points}"));
     }
+    scenario.rules.must_have_cache_limit()?;
     let last = points as u128 - 1;
     let limits = (0..=last).map(|at| from + (u128::from(to - from) * at / last) as u64);
     Ok(limits.map(|limit| SweepPoint::of(limit, &simulate(calls, &scenario.with_cache_limit(limit)))).collect())
@@ -220,7 +251,7 @@ impl SweepPoint {
     pub(crate) fn of(cache_limit_bytes: u64, outcome: &Outcome) -> SweepPoint {
         let Totals { active, cached } = totals(outcome.peak_reserved);
         let peak_reserved_bytes = active.saturating_add(cached);
-        SweepPoint { cache_limit_bytes, hit_rate: outcome.hit_rate(), made: outcome.made, peak_reserved_bytes }
+        SweepPoint { cache_limit_bytes, hit_rate: outcome.hit_rate(), made: outcome.tally.made, peak_reserved_bytes }
     }
 }
 
@@ -230,13 +261,14 @@ fn totals(highest: Highest) -> Totals {
 
 impl Under {
     fn of(scenario: &Scenario, options: &ScenarioOptions, start_limit: Option<u64>) -> Under {
-        let policy = &scenario.policy;
+        let rules = &scenario.rules;
         Under {
-            policy: policy.name,
-            mlx_versions: policy.mlx_versions,
+            policy: rules.name(),
+            mirrors: rules.mirrors(),
+            mlx_versions: rules.mlx().map(|policy| policy.mlx_versions),
             device: options.device.as_ref().map(|(name, _)| name.clone()),
-            cache_limit_bytes: scenario.cache_limit.or(start_limit).unwrap_or(policy.cache_limit),
-            memory_limit_bytes: scenario.memory_limit.unwrap_or(policy.memory_limit),
+            cache_limit_bytes: scenario.cache_limit_at_start(start_limit),
+            memory_limit_bytes: scenario.memory_limit.unwrap_or(rules.memory_limit()),
             clears_every_step: scenario.clears_every_step,
         }
     }
@@ -246,12 +278,12 @@ impl Counted {
     fn of(trace: &Trace, outcome: &Outcome) -> Counted {
         let moment = |highest: Highest| Moment::of(trace, highest.after_events, totals(highest));
         Counted {
-            hits: outcome.hits,
-            misses: outcome.misses,
+            hits: outcome.tally.hits,
+            misses: outcome.tally.misses,
             hit_rate: outcome.hit_rate(),
-            made: outcome.made,
-            given_back: outcome.given_back,
-            evicted: outcome.evicted,
+            made: outcome.tally.made,
+            given_back: outcome.tally.given_back,
+            evicted: outcome.tally.evicted,
             peak_active: moment(outcome.peak_active),
             peak_reserved: moment(outcome.peak_reserved),
             end: moment(Highest { usage: outcome.end, after_events: trace.events.len() }),
@@ -290,7 +322,7 @@ impl When {
 }
 
 impl OverTime {
-    fn of(columns: Columns) -> OverTime {
+    pub(crate) fn of(columns: Columns) -> OverTime {
         let width_nanos = columns.width_nanos;
         let columns = columns.filled();
         let list = |at: usize| columns.iter().map(|column| column[at]).collect();

@@ -1,9 +1,9 @@
 //! Under which policy, limits and machine a recording is replayed.
 //!
 //! The recording's own policy is that of its back end and MLX version. Names are `memviz_alloc`'s, and "cpu", which is the
-//! CPU policy of the recording's version.
+//! CPU policy of the recording's version; beyond MLX, PyTorch's two, and "ideal".
 
-use memviz_alloc::{MetalDevice, Policy};
+use memviz_alloc::{MetalDevice, Policy, SegmentPolicy};
 use memviz_trace::Trace;
 
 use crate::size::bytes_from_text;
@@ -11,7 +11,7 @@ use crate::size::bytes_from_text;
 /// What a user asks for; empty means "as recorded".
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScenarioOptions {
-    /// "metal", "cuda", "cpu", "cpu-0.32", "cpu-0.28".
+    /// "metal", "cuda", "cpu", "cpu-0.32", "cpu-0.28"; for comparison "pytorch", "expandable", "ideal".
     pub policy: Option<String>,
     /// `mx.set_cache_limit` at the start; recorded changes of the limit are left out then.
     pub cache_limit: Option<u64>,
@@ -23,10 +23,57 @@ pub struct ScenarioOptions {
     pub clears_every_step: bool,
 }
 
-/// A policy with its limits, ready to run.
+/// The allocator that is replayed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Rules {
+    Mlx(Policy),
+    Segments(SegmentPolicy),
+    /// With hindsight, on a machine of that many bytes.
+    Ideal {
+        memory: u64,
+    },
+}
+
+impl Rules {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Rules::Mlx(policy) => policy.name,
+            Rules::Segments(policy) => policy.name,
+            Rules::Ideal { .. } => IDEAL,
+        }
+    }
+
+    /// What it mirrors, for people.
+    pub(crate) fn mirrors(&self) -> String {
+        match self {
+            Rules::Mlx(policy) => format!("mlx {}", policy.mlx_versions),
+            Rules::Segments(policy) => format!("torch {}", policy.torch_versions),
+            Rules::Ideal { .. } => "a bound, no allocator".to_owned(),
+        }
+    }
+
+    /// The policy, if it is one of MLX's.
+    pub(crate) fn mlx(&self) -> Option<&Policy> {
+        match self {
+            Rules::Mlx(policy) => Some(policy),
+            _ => None,
+        }
+    }
+
+    /// The memory limit at the start.
+    pub(crate) fn memory_limit(&self) -> u64 {
+        match self {
+            Rules::Mlx(policy) => policy.memory_limit,
+            Rules::Segments(policy) => policy.memory,
+            Rules::Ideal { memory } => *memory,
+        }
+    }
+}
+
+/// Rules with their limits, ready to run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scenario {
-    pub(crate) policy: Policy,
+    pub(crate) rules: Rules,
     pub(crate) cache_limit: Option<u64>,
     pub(crate) memory_limit: Option<u64>,
     pub(crate) clears_every_step: bool,
@@ -38,6 +85,8 @@ pub(crate) struct Scenario {
 
 /// Memory of the machine where a policy's limits need one and none is known: they decide nothing there (CPU).
 const ANY_MEMORY: u64 = 1 << 40;
+/// Name of the bound.
+const IDEAL: &str = "ideal";
 
 impl Scenario {
     /// Resolves `options` for `trace`.
@@ -49,7 +98,10 @@ impl Scenario {
         let wanted = options.policy.as_deref().or(options.device.as_ref().map(|_| "metal"));
         let name = wanted.unwrap_or(own);
         let name = if name == "cpu" { cpu_policy(trace) } else { name };
-        let policy = policy(trace, name, options)?;
+        let rules = rules(trace, name, options)?;
+        if options.cache_limit.is_some() {
+            rules.must_have_cache_limit()?;
+        }
         if options.clears_every_step && !trace.marks.iter().any(|mark| is_step(mark.kind)) {
             return Err("no steps are marked in the recording: call mlx_memviz.step() in the loop".to_owned());
         }
@@ -60,12 +112,18 @@ impl Scenario {
             memory_limit: options.memory_limit,
             clears_every_step: options.clears_every_step,
             memory: options.device.as_ref().map(|(_, device)| device.memory).or_else(|| cuda_memory(trace)),
-            policy,
+            rules,
         })
     }
 }
 
 impl Scenario {
+    /// The cache's limit before the first call; `None` where there is none.
+    pub(crate) fn cache_limit_at_start(&self, recorded: Option<u64>) -> Option<u64> {
+        let policy = self.rules.mlx()?;
+        Some(self.cache_limit.or(recorded).unwrap_or(policy.cache_limit))
+    }
+
     /// The same with that cache limit from the start to the end.
     pub(crate) fn with_cache_limit(&self, bytes: u64) -> Scenario {
         Scenario { cache_limit: Some(bytes), is_as_recorded: false, ..self.clone() }
@@ -76,17 +134,35 @@ fn is_step(kind: memviz_trace::MarkKind) -> bool {
     matches!(kind, memviz_trace::MarkKind::Step(_))
 }
 
-fn policy(trace: &Trace, name: &str, options: &ScenarioOptions) -> Result<Policy, String> {
+impl Rules {
+    /// # Errors
+    /// A sentence for the user.
+    pub(crate) fn must_have_cache_limit(&self) -> Result<(), String> {
+        let name = self.name();
+        self.mlx().map(|_| ()).ok_or_else(|| format!("the policy {name} has no cache limit: leave the limit out"))
+    }
+}
+
+fn rules(trace: &Trace, name: &str, options: &ScenarioOptions) -> Result<Rules, String> {
+    let known = options.device.as_ref().map(|(_, device)| device.memory).or_else(|| cuda_memory(trace));
+    let memory = known.unwrap_or(ANY_MEMORY);
+    if name == IDEAL {
+        return Ok(Rules::Ideal { memory });
+    }
+    if let Some(policy) = SegmentPolicy::named(name, memory) {
+        return Ok(Rules::Segments(policy));
+    }
     let machine = match (name, &options.device) {
         (_, Some((_, device))) => *device,
         ("metal", None) => return Err("the policy metal needs a machine: give --device, such as m3-16gb".to_owned()),
-        ("cuda", None) => {
-            let memory = cuda_memory(trace);
-            machine(memory.ok_or("the policy cuda needs a machine: the recording names no memory, give --device")?)
+        ("cuda", None) if known.is_none() => {
+            return Err("the policy cuda needs a machine: the recording names no memory, give --device".to_owned());
         }
+        ("cuda", None) => machine(memory),
         _ => machine(ANY_MEMORY),
     };
-    Policy::named(name, &machine).ok_or_else(|| format!("no policy {name:?}; have cpu, {}", Policy::NAMES.join(", ")))
+    let names = || Policy::NAMES.into_iter().chain(SegmentPolicy::NAMES).chain([IDEAL]).collect::<Vec<_>>().join(", ");
+    Policy::named(name, &machine).map(Rules::Mlx).ok_or_else(|| format!("no policy {name:?}; have cpu, {}", names()))
 }
 
 /// The machine that a user names: one of the table, or `MEMORY:WORKING-SET`, bytes.

@@ -1,14 +1,13 @@
 //! A recording's calls under a policy: the loop that replays and sweeps run, and the numbers it leaves.
 //!
-//! Needs [`Calls`]; decisions are `memviz_alloc::Engine`'s. After a refused allocation the run goes on without that buffer, so
+//! Needs [`Calls`]; decisions are those of a [`Model`]. After a refused allocation the run goes on without that buffer, so
 //! that one replay tells all. Not here: which policy (`scenario`), what is said about it (`replay`).
 
-use memviz_alloc::{AllocError, Block, BlockId, Engine, Malloc, Need, Place, Sink, Usage};
-use memviz_trace::{Action, Event};
+use memviz_alloc::{AllocError, Usage};
 
 use crate::calls::{Call, CallKind, Calls};
-use crate::held::Amount;
-use crate::scenario::Scenario;
+use crate::model::{Ideal, Mlx, Model, Segments, Tally};
+use crate::scenario::{Rules, Scenario};
 
 /// A number of the run and when it was reached first: events of the trace up to then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,24 +16,10 @@ pub(crate) struct Highest {
     pub(crate) after_events: usize,
 }
 
-/// An allocation that the policy refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
-    pub(crate) after_events: usize,
-    pub(crate) error: AllocError,
-}
-
 /// What a run under a policy comes to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
-    pub(crate) hits: u64,
-    pub(crate) misses: u64,
-    /// Calls to the system or driver that made a block.
-    pub(crate) made: Amount,
-    /// Calls that gave one back.
-    pub(crate) given_back: Amount,
-    /// Of them, evictions.
-    pub(crate) evicted: Amount,
+    pub(crate) tally: Tally,
     pub(crate) peak_active: Highest,
     pub(crate) peak_reserved: Highest,
     pub(crate) most_cached: Highest,
@@ -42,37 +27,20 @@ pub(crate) struct Outcome {
     pub(crate) end: Usage,
     /// First moment at which the blocks needed more than the machine's memory.
     pub(crate) over_memory: Option<usize>,
-    pub(crate) refused: Option<Refused>,
-    pub(crate) refusals: u64,
+    /// Why the first allocation was refused, and events up to each one that was, in order.
+    pub(crate) refused: Option<AllocError>,
+    pub(crate) refusals: Vec<u32>,
 }
 
 impl Outcome {
-    pub(crate) fn hit_rate(&self) -> Option<f64> {
-        let all = self.hits + self.misses;
-        (all > 0).then(|| self.hits as f64 / all as f64)
+    /// Events up to the first allocation that was refused, and why.
+    pub(crate) fn first_refusal(&self) -> Option<(usize, &AllocError)> {
+        Some((*self.refusals.first()? as usize, self.refused.as_ref()?))
     }
-}
 
-/// Listens to the engine.
-#[derive(Debug, Default)]
-struct System {
-    made: Amount,
-    given_back: Amount,
-    evicted: Amount,
-}
-
-impl Sink for System {
-    #[inline]
-    fn event(&mut self, action: Action, block: Block, _: u64) {
-        match action {
-            Action::AllocNew => self.made.add(block.size, 1),
-            Action::FreeActiveToOs => self.given_back.add(block.size, 1),
-            Action::FreeCacheToOs => {
-                self.given_back.add(block.size, 1);
-                self.evicted.add(block.size, 1);
-            }
-            _ => {}
-        }
+    pub(crate) fn hit_rate(&self) -> Option<f64> {
+        let all = self.tally.hits + self.tally.misses;
+        (all > 0).then(|| self.tally.hits as f64 / all as f64)
     }
 }
 
@@ -88,7 +56,7 @@ impl Columns {
         Columns { width_nanos: duration_nanos / count.max(1) as u64 + 1, columns: vec![[0; 3]; count] }
     }
 
-    fn note(&mut self, time_nanos: u64, usage: Usage) {
+    pub(crate) fn note(&mut self, time_nanos: u64, usage: Usage) {
         let last = self.columns.len().saturating_sub(1);
         let at = usize::try_from(time_nanos / self.width_nanos.max(1)).unwrap_or(last).min(last);
         if let Some(column) = self.columns.get_mut(at) {
@@ -108,156 +76,105 @@ impl Columns {
     }
 }
 
+/// Runs all calls.
+pub(crate) fn simulate(calls: &Calls, scenario: &Scenario) -> Outcome {
+    simulate_each(calls, scenario, |_, _| ())
+}
+
+/// The same; `observe` hears the events of the trace up to each call, and the sums after it.
+pub(crate) fn simulate_each(calls: &Calls, scenario: &Scenario, mut observe: impl FnMut(usize, Usage)) -> Outcome {
+    let (limit, slots) = (scenario.memory_limit, calls.slots);
+    match &scenario.rules {
+        Rules::Mlx(policy) => run(Mlx::new(policy, limit, slots), calls, scenario, observe),
+        Rules::Segments(policy) => run(Segments::new(policy, limit, slots), calls, scenario, observe),
+        Rules::Ideal { memory } => {
+            let memory = limit.unwrap_or(u64::MAX).min(*memory);
+            let known = run(Ideal::new(memory, None, slots), calls, scenario, |_, _| ());
+            let goal = Some(known.peak_active.usage.active);
+            run(Ideal::new(memory, goal, slots), calls, scenario, &mut observe)
+        }
+    }
+}
+
+fn run(model: impl Model, calls: &Calls, scenario: &Scenario, mut observe: impl FnMut(usize, Usage)) -> Outcome {
+    let mut run = Run { model, scenario, outcome: Outcome::default() };
+    run.begin(calls);
+    observe(0, run.model.usage());
+    for call in &calls.calls {
+        let usage = run.step(call);
+        observe(call.after_events as usize, usage);
+    }
+    run.outcome.tally = run.model.tally();
+    run.outcome.end = run.model.usage();
+    run.outcome
+}
+
 /// A run under way.
-struct Run<'a> {
-    engine: Engine,
+struct Run<'a, M> {
+    model: M,
     scenario: &'a Scenario,
-    blocks: Vec<Option<BlockId>>,
-    next_addr: u64,
-    system: System,
     outcome: Outcome,
 }
 
-/// Runs all calls.
-pub(crate) fn simulate(calls: &Calls, scenario: &Scenario) -> Outcome {
-    let mut run = Run::new(calls, scenario);
-    for call in &calls.calls {
-        run.step(call);
-    }
-    run.finish()
-}
-
-/// The same, with memory over the time of `events`.
-pub(crate) fn simulate_over_time(
-    calls: &Calls,
-    scenario: &Scenario,
-    events: &[Event],
-    mut columns: Columns,
-) -> (Outcome, Columns) {
-    let mut run = Run::new(calls, scenario);
-    for call in &calls.calls {
-        run.step(call);
-        let last = (call.after_events as usize).checked_sub(1).and_then(|at| events.get(at));
-        columns.note(last.map_or(0, |event| event.time_nanos), run.engine.usage());
-    }
-    (run.finish(), columns)
-}
-
-impl<'a> Run<'a> {
-    fn new(calls: &Calls, scenario: &'a Scenario) -> Run<'a> {
-        let mut engine = Engine::new(scenario.policy.clone());
-        if let Some(limit) = scenario.cache_limit.or(calls.start_limit) {
-            engine.set_cache_limit(limit, &mut ());
-        }
-        if let Some(limit) = scenario.memory_limit {
-            engine.set_memory_limit(limit);
-        }
-        engine.shift_base(i64::try_from(calls.base).unwrap_or(i64::MAX));
-        let mut run = Run {
-            engine,
-            scenario,
-            blocks: vec![None; calls.slots as usize],
-            next_addr: 1 << 32,
-            system: System::default(),
-            outcome: Outcome::default(),
-        };
-        run.seed(calls);
-        run.note(0);
-        run
-    }
-
+impl<M: Model> Run<'_, M> {
     /// Buffers from before the first event are there without a call.
-    fn seed(&mut self, calls: &Calls) {
+    fn begin(&mut self, calls: &Calls) {
+        if let Some(limit) = self.scenario.cache_limit.or(calls.start_limit) {
+            self.model.set_cache_limit(limit);
+        }
+        self.model.shift_base(i64::try_from(calls.base).unwrap_or(i64::MAX));
         for buffer in &calls.start {
-            let size = self.engine.policy().rounding.round(buffer.requested.min(i64::MAX as u64));
-            let need = Need { size, place: Place::Device, requested: buffer.requested };
-            self.blocks[buffer.slot as usize] = Some(self.commit(need));
+            self.model.seed(buffer.slot, buffer.requested);
         }
         for buffer in calls.start.iter().filter(|buffer| buffer.is_cached) {
-            self.free(buffer.slot);
+            self.model.free(buffer.slot);
         }
-        self.system = System::default();
+        self.model.begin();
+        self.note(0);
     }
 
     #[inline]
-    fn step(&mut self, call: &Call) {
-        match call.kind {
-            CallKind::Malloc => self.malloc(call),
-            CallKind::Free => self.free(call.slot),
-            CallKind::Wrap => self.wrap(call),
-            CallKind::Failed => self.failed(call),
-            CallKind::Base => self.engine.shift_base(call.bytes as i64),
-            CallKind::CacheLimit if self.scenario.cache_limit.is_none() => {
-                self.engine.set_cache_limit(call.bytes, &mut self.system);
+    fn step(&mut self, call: &Call) -> Usage {
+        let model = &mut self.model;
+        let answer = match call.kind {
+            CallKind::Malloc => model.malloc(call.slot, call.bytes),
+            CallKind::Wrap => model.wrap(call.slot, call.bytes),
+            CallKind::Failed => model.fail(call.bytes),
+            CallKind::Free => {
+                model.free(call.slot);
+                Ok(())
             }
-            CallKind::CacheLimit => {}
-            CallKind::Step if !self.scenario.clears_every_step => {}
-            CallKind::Clear | CallKind::Step => self.engine.clear_cache(&mut self.system),
-        }
-        self.note(call.after_events as usize);
-    }
-
-    #[inline]
-    fn malloc(&mut self, call: &Call) {
-        let found = self.engine.malloc(call.bytes, &mut self.system);
-        self.blocks[call.slot as usize] = match found {
-            Ok(Malloc::Reused(id)) => Some(id),
-            Ok(Malloc::Needs(need)) => Some(self.commit(need)),
-            Ok(Malloc::Null) => None,
-            Err(error) => {
-                self.refuse(error, call);
-                None
+            _ => {
+                self.set(call);
+                Ok(())
             }
         };
+        if let Err(error) = answer {
+            self.refuse(error, call);
+        }
+        self.note(call.after_events as usize)
     }
 
-    fn commit(&mut self, need: Need) -> BlockId {
-        let block = Block { addr: self.next_addr, size: need.size, place: need.place };
-        self.next_addr += 16;
-        self.engine.commit(need, block, None, &mut self.system)
+    #[cold]
+    fn set(&mut self, call: &Call) {
+        match call.kind {
+            CallKind::Base => self.model.shift_base(call.bytes as i64),
+            CallKind::CacheLimit if self.scenario.cache_limit.is_none() => self.model.set_cache_limit(call.bytes),
+            CallKind::Step if self.scenario.clears_every_step => self.model.clear_cache(),
+            CallKind::Clear => self.model.clear_cache(),
+            _ => {}
+        }
     }
 
     #[cold]
     fn refuse(&mut self, error: AllocError, call: &Call) {
-        self.outcome.refusals += 1;
-        self.outcome.refused.get_or_insert(Refused { after_events: call.after_events as usize, error });
+        self.outcome.refusals.push(call.after_events);
+        self.outcome.refused.get_or_insert(error);
     }
 
     #[inline]
-    fn free(&mut self, slot: u32) {
-        let Some(id) = self.blocks[slot as usize].take() else { return };
-        // A slot holds an active block, so the one possible refusal is that it is a wrapper.
-        if self.engine.free(id, &mut self.system).is_err() {
-            let _ = self.engine.release_wrapper(id, &mut self.system);
-        }
-    }
-
-    /// Where nothing can be wrapped, MLX allocates and copies.
-    #[cold]
-    fn wrap(&mut self, call: &Call) {
-        let block = Block { addr: self.next_addr, size: call.bytes, place: Place::Wrapped };
-        self.next_addr += 16;
-        match self.engine.make_buffer(block, &mut self.system) {
-            Ok(Some(id)) => self.blocks[call.slot as usize] = Some(id),
-            Ok(None) => self.malloc(call),
-            Err(error) => self.refuse(error, call),
-        }
-    }
-
-    /// The recorded allocator had no memory: neither has this one, after its own attempt to make room.
-    #[cold]
-    fn failed(&mut self, call: &Call) {
-        match self.engine.malloc(call.bytes, &mut self.system) {
-            Ok(Malloc::Needs(need)) => _ = self.engine.fail(need),
-            Ok(Malloc::Reused(id)) => _ = self.engine.free(id, &mut self.system),
-            Ok(Malloc::Null) => {}
-            Err(error) => self.refuse(error, call),
-        }
-    }
-
-    #[inline]
-    fn note(&mut self, after_events: usize) {
-        let usage = self.engine.usage();
+    fn note(&mut self, after_events: usize) -> Usage {
+        let usage = self.model.usage();
         let reserved = usage.active.saturating_add(usage.cached);
         let now = Highest { usage, after_events };
         let outcome = &mut self.outcome;
@@ -276,14 +193,6 @@ impl<'a> Run<'a> {
         if outcome.over_memory.is_none() && self.scenario.memory.is_some_and(|memory| reserved > memory) {
             outcome.over_memory = Some(after_events);
         }
-    }
-
-    fn finish(mut self) -> Outcome {
-        let System { made, given_back, evicted } = self.system;
-        // A request that no lookup precedes (0 bytes on CUDA) is a miss as well, as in the recording.
-        (self.outcome.hits, self.outcome.misses) = (self.engine.counters().total().hits, made.count);
-        (self.outcome.made, self.outcome.given_back, self.outcome.evicted) = (made, given_back, evicted);
-        self.outcome.end = self.engine.usage();
-        self.outcome
+        usage
     }
 }

@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use memviz_analyze::{Counted, Replay, ReplayOptions, ScenarioOptions, SweepPoint, When, device_from_text};
+use memviz_analyze::{AtPeak, Counted, Replay, ReplayOptions, ScenarioOptions, SweepPoint, When, device_from_text};
 use memviz_format::chart::{self, Chart};
 use serde::Serialize;
 
 use crate::answer::{Question, Report, to_json};
 use crate::input::{Asked, Input, Source};
 use crate::output::{WrittenFile, default_name, write_file};
-use crate::render::{Page, Place, Style, Table, duration, glued, moment, percent, size, thousands};
+use crate::render::{Page, Place, Style, Table, bar, duration, glued, moment, percent, primitives, size, thousands};
 use crate::size::{bytes_from_text, text_from_bytes};
 
 const EXAMPLES: &str = "\
-Policies: cpu (that of the recorded MLX), cpu-0.32, cpu-0.28 (no cache), metal and cuda. Without --policy and --device the
+Policies: cpu (that of the recorded MLX), cpu-0.32, cpu-0.28 (no cache), metal and cuda. To compare: pytorch, expandable
+(PyTorch with expandable_segments:True) and ideal (what no allocator can better). Without --policy and --device the
 recording's own. A machine is one of the table (m3-16gb) or MEMORY:WORKING-SET, such as 16GiB:11GiB.
 
 Exit code: 0 the run fits, 1 it runs out of memory, 2 error
@@ -22,6 +23,7 @@ Exit code: 0 the run fits, 1 it runs out of memory, 2 error
 Examples:
   memviz replay run.memviz --cache-limit 1GiB              hit rate and peak with another mx.set_cache_limit
   memviz replay run.memviz --policy metal --device m3-16gb peak, buffers and memory on that machine
+  memviz replay run.memviz --policy pytorch                what PyTorch's allocator would have reserved
   memviz replay run.memviz --sweep cache-limit=0..4GiB     a table of limits, and a plot with -o sweep.svg";
 /// Points of a sweep that names no number.
 const POINTS: usize = 17;
@@ -140,6 +142,16 @@ impl Report for Answer {
         under(page, replay);
         compared(page, replay);
         verdicts(page, replay);
+        let is_one = replay.at_peak_reserved.is_none();
+        at_peak(
+            page,
+            if is_one { "At the peak" } else { "At the peak of active bytes" },
+            replay,
+            &replay.at_peak_active,
+        );
+        if let Some(reserved) = &replay.at_peak_reserved {
+            at_peak(page, "At the peak of reserved bytes", replay, reserved);
+        }
         sweep(page, &replay.sweep);
         for file in &self.written {
             page.verbatim(&format!("wrote {} ({})", file.path, text_from_bytes(file.size_bytes)));
@@ -153,11 +165,13 @@ impl Report for Answer {
 
 fn under(page: &mut Page, replay: &Replay) {
     let under = &replay.under;
-    let mut text = format!("policy {} (mlx {})", under.policy, under.mlx_versions);
+    let mut text = format!("policy {} ({})", under.policy, under.mirrors);
     if let Some(device) = &under.device {
         text.push_str(&format!(" on {device}"));
     }
-    text.push_str(&format!(", cache limit {}", size(under.cache_limit_bytes)));
+    if let Some(limit) = under.cache_limit_bytes {
+        text.push_str(&format!(", cache limit {}", size(limit)));
+    }
     if under.clears_every_step {
         text.push_str(", cache cleared at every step");
     }
@@ -208,6 +222,30 @@ fn verdicts(page: &mut Page, replay: &Replay) {
         let text = format!("buffers below {} were not recorded: no number has them", size(replay.min_size_bytes));
         page.labelled("Note", Style::Warn, &text);
     }
+}
+
+/// What was alive then, in bytes that were asked for; what the policy adds to them; what it keeps beside.
+fn at_peak(page: &mut Page, title: &str, replay: &Replay, peak: &AtPeak) {
+    let reserved = peak.moment.reserved_bytes();
+    let title = format!("{title}, event {}, of {}", thousands(peak.moment.index), text_from_bytes(reserved));
+    let mut table = Table::new(&title, "line that built it").bytes("bytes").share("share").bars().number("buffers");
+    let cells = |bytes: u64, count: u64| {
+        let share = if reserved == 0 { 0.0 } else { bytes as f64 / reserved as f64 };
+        let count = if count == 0 { String::new() } else { thousands(count) };
+        vec![text_from_bytes(bytes), percent(share), bar(share), count]
+    };
+    for group in &peak.groups {
+        let place = Place::of(page, &group.line, replay.is_window);
+        table.row(cells(group.line.bytes, group.line.count), place, primitives(&group.line));
+    }
+    table.rest(cells(peak.rest.bytes, peak.rest.count), peak.rest.lines, "line");
+    let added = "added by the policy: rounding, larger blocks";
+    for (bytes, words) in [(peak.added_bytes, added), (peak.moment.cached_bytes, "cached")] {
+        if bytes > 0 {
+            table.row(cells(bytes, 0), Place::Words(words.to_owned()), Vec::new());
+        }
+    }
+    page.table(&table);
 }
 
 fn agreement(page: &mut Page, replay: &Replay) {
