@@ -150,7 +150,8 @@ class Trace:
     ) -> dict[str, Any]:
         """The same run under another policy, with other limits, or on another machine.
 
-        policy        "cpu" (that of the recorded MLX), "cpu-0.32", "cpu-0.28", "metal" or "cuda"; None is the recording's own
+        policy        "cpu" (that of the recorded MLX), "cpu-0.32", "cpu-0.28", "metal" or "cuda"; to compare "pytorch",
+                      "expandable" or "ideal"; None is the recording's own
         device        machine: "m3-16gb", or memory and working set, "16GiB:11GiB"
         cache_limit   as `mx.set_cache_limit` at the start ("1GiB"); limits that the program sets are left out then
         memory_limit  as `mx.set_memory_limit` at the start
