@@ -1,12 +1,15 @@
 //! Functions that only `mlx_memviz.bench` calls: what is measured, and what is subtracted.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use memviz_agent::bench::MlxAllocator;
 use memviz_alloc::{Buffer, CachingAllocator, HostHeap, Policy};
+use memviz_analyze::{Replayer, ScenarioOptions, device_from_text};
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::trace::Trace;
 
 /// Does nothing: the cost of a call, to be subtracted from that of `capture`.
 #[pyfunction]
@@ -101,6 +104,33 @@ impl BenchAllocators {
     fn our_lookups(&self) -> (u64, u64) {
         let total = self.ours.counters().total();
         (total.hits, total.misses)
+    }
+}
+
+/// A recording whose calls were read off its events, for the time of a replay alone.
+#[pyclass(module = "mlx_memviz._native", frozen)]
+pub struct BenchReplay(Replayer<Arc<memviz_trace::Trace>>);
+
+#[pymethods]
+impl BenchReplay {
+    #[new]
+    fn new(py: Python<'_>, trace: &Trace) -> BenchReplay {
+        let trace = Arc::clone(trace.inner());
+        BenchReplay(py.detach(|| Replayer::new(trace)))
+    }
+
+    /// Nanoseconds of a replay under a policy on a machine, with the sums after each call looked at.
+    fn nanos(&self, py: Python<'_>, policy: &str, device: &str) -> PyResult<u64> {
+        let machine = device_from_text(device).map_err(pyo3::exceptions::PyValueError::new_err)?;
+        let device = Some((device.to_owned(), machine));
+        let options = ScenarioOptions { policy: Some(policy.to_owned()), device, ..ScenarioOptions::default() };
+        py.detach(|| {
+            let (start, mut most) = (Instant::now(), 0);
+            self.0.each(&options, |at| most = at.reserved_bytes().max(most))?;
+            std::hint::black_box(most);
+            Ok(start.elapsed().as_nanos() as u64)
+        })
+        .map_err(|error: String| pyo3::exceptions::PyValueError::new_err(error))
     }
 }
 

@@ -21,7 +21,7 @@ mod views;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::bench::{BenchAllocators, bench_allocator, bench_nothing, bench_public_capture};
+    use super::bench::{BenchAllocators, BenchReplay, bench_allocator, bench_nothing, bench_public_capture};
     #[pymodule_export]
     use super::command::command;
     #[pymodule_export]

@@ -1,7 +1,7 @@
 """Replaying a recording of a million events under each policy, and what the advised cache limit buys.
 
-A sweep reads the events once and replays them for each point, so the difference of two sweeps is the cost of its further
-points. The elementwise chain runs in one process with MLX's own limit and with the advised one in turn.
+A whole answer reads the events, replays them and looks at what was alive; a replay alone is what a slider or a sweep repeats.
+The elementwise chain runs in one process with MLX's own limit and with the advised one in turn.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import time
 
 import mlx.core as mx
 
+from mlx_memviz import _native
 from mlx_memviz.bench import measure
 from mlx_memviz.bench.program import many_events
 
-POLICIES = ("cpu-0.32", "cpu-0.28", "metal", "cuda")
+POLICIES = ("cpu-0.32", "cpu-0.28", "metal", "cuda", "pytorch", "expandable", "ideal")
+MACHINE = "m3-16gb"
 DEFAULT_LIMIT = 32 << 20
-POINTS = 10
 
 
 def _seconds(work) -> float:
@@ -24,18 +25,13 @@ def _seconds(work) -> float:
     return time.perf_counter() - begin
 
 
-def _policy(trace, policy: str, rounds: int):
-    """Seconds of a whole answer, and millions of events a second of the replay alone."""
-
-    def ask(points: int):
-        return lambda: trace.replay(policy=policy, device="m3-16gb", sweep=f"cache-limit=0..64MiB/{points}")
-
+def _policy(trace, calls, policy: str, rounds: int):
+    """Seconds of a whole answer, and millions of events a second of a replay alone."""
     whole, speeds = [], []
     for number in range(rounds):
         measure.progress(f"replay: {policy}, round {number + 1} of {rounds}")
-        few, many = _seconds(ask(2)), _seconds(ask(2 + POINTS))
-        whole.append(_seconds(lambda: trace.replay(policy=policy, device="m3-16gb")))
-        speeds.append(len(trace) * POINTS / max(many - few, 1e-9) / 1e6)
+        whole.append(_seconds(lambda: trace.replay(policy=policy, device=MACHINE)))
+        speeds.append(len(trace) / min(calls.nanos(policy, MACHINE) for _ in range(3)) * 1e3)
     return whole, speeds
 
 
@@ -74,8 +70,11 @@ def run(options: measure.Options):
     with measure.recording(max_entries=None) as recording:
         many_events(events)
     trace = recording.trace
+    begin = time.perf_counter()
+    calls = _native.BenchReplay(trace._inner)
+    yield measure.result("replay", f"read the calls of {len(trace):,} events", [time.perf_counter() - begin], "s")
     for policy in POLICIES:
-        whole, speeds = _policy(trace, policy, options.rounds)
+        whole, speeds = _policy(trace, calls, policy, options.rounds)
         yield measure.result("replay", f"{policy}: answer about {len(trace):,} events", whole, "s")
         target = None if options.is_quick else 10
         yield measure.result("replay", f"{policy}: replayed", speeds, "M events/s", target=target, is_at_least=True)
