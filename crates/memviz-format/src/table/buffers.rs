@@ -4,41 +4,30 @@
 use memviz_trace::{Action, Buffer, Event, Ledger};
 use rustc_hash::FxHashMap;
 
-use super::{Cell, Kind, Lined, Sink, Texts, stack};
+use super::{Cell, Kind, Lined, OWNER, RAN_ON, Sink, Texts, joined};
 use crate::FormatError;
 
-pub(super) const COLUMNS: &[(&str, Kind)] = &[
-    ("rank", Kind::Int),
-    ("addr", Kind::Unsigned),
-    ("size", Kind::Int),
-    ("requested", Kind::Int),
-    ("alloc_index", Kind::Int),
-    ("free_index", Kind::Int),
-    ("alloc_time_nanos", Kind::Int),
-    ("free_time_nanos", Kind::Int),
-    ("lifetime_nanos", Kind::Int),
-    ("alloc_action", Kind::Text),
-    ("free_action", Kind::Text),
-    ("at_peak", Kind::Bool),
-    ("step", Kind::Int),
-    ("free_step", Kind::Int),
-    ("annotation", Kind::Text),
-    ("primitive", Kind::Text),
-    ("is_temporary", Kind::Bool),
-    ("dtype", Kind::Text),
-    ("shape", Kind::Text),
-    ("file", Kind::Text),
-    ("line", Kind::Int),
-    ("function", Kind::Text),
-    ("triggered_file", Kind::Text),
-    ("triggered_line", Kind::Int),
-    ("triggered_function", Kind::Text),
-    ("built_stack", Kind::Int),
-    ("triggered_stack", Kind::Int),
-    ("thread", Kind::Text),
-    ("stream", Kind::Int),
-    ("device", Kind::Text),
-];
+pub(super) const COLUMNS: &[(&str, Kind)] = &joined::<_, 30>(&[
+    &[
+        ("rank", Kind::Int),
+        ("addr", Kind::Unsigned),
+        ("size", Kind::Int),
+        ("requested", Kind::Int),
+        ("alloc_index", Kind::Int),
+        ("free_index", Kind::Int),
+        ("alloc_time_nanos", Kind::Int),
+        ("free_time_nanos", Kind::Int),
+        ("lifetime_nanos", Kind::Int),
+        ("alloc_action", Kind::Text),
+        ("free_action", Kind::Text),
+        ("at_peak", Kind::Bool),
+        ("step", Kind::Int),
+        ("free_step", Kind::Int),
+        ("annotation", Kind::Text),
+    ],
+    &OWNER,
+    &RAN_ON,
+]);
 
 /// The beginning of a use. Without one, the buffer is older than the recording.
 struct Begin {
@@ -91,44 +80,29 @@ fn row<'a>(
 ) -> [Cell<'a>; COLUMNS.len()] {
     let Lined { trace, peak_after_events: peak, .. } = texts.recording;
     let index = |position: usize| Cell::size(trace.first_index + position as u64);
-    let [primitive, is_temporary, dtype, shape] = texts.what(buffer.what);
-    let [file, line, function] = texts.place(texts.line_of(buffer.built, buffer.triggered));
-    let [triggered_file, triggered_line, triggered_function] = texts.place(texts.line(buffer.triggered));
-    let [stream, device] = texts.stream(buffer.stream, buffer.device);
     let begin_nanos = begin.map(|_| buffer.alloc_nanos);
     let end_nanos = end.map(|end| end.event.time_nanos);
     let lifetime = begin_nanos.zip(end_nanos).map(|(begin, end)| end.saturating_sub(begin));
     let at_peak = begin.is_none_or(|begin| begin.position < *peak) && end.is_none_or(|end| end.position >= *peak);
-    [
-        texts.rank(),
-        Cell::Unsigned(buffer.addr),
-        Cell::size(buffer.size),
-        Cell::size(buffer.requested()),
-        begin.map_or(Cell::Null, |begin| index(begin.position)),
-        end.map_or(Cell::Null, |end| index(end.position)),
-        Cell::size_or_null(begin_nanos),
-        Cell::size_or_null(end_nanos),
-        Cell::size_or_null(lifetime),
-        begin.map_or(Cell::Null, |begin| Cell::Text(begin.action.name())),
-        end.map_or(Cell::Null, |end| Cell::Text(end.event.action.name())),
-        Cell::Bool(at_peak),
-        Cell::size_or_null(begin.and_then(|begin| begin.step)),
-        Cell::size_or_null(end.and_then(|end| end.step)),
-        begin.map_or(Cell::Null, |begin| Cell::text(&begin.annotation)),
-        primitive,
-        is_temporary,
-        dtype,
-        shape,
-        file,
-        line,
-        function,
-        triggered_file,
-        triggered_line,
-        triggered_function,
-        stack(buffer.built),
-        stack(buffer.triggered),
-        texts.thread(buffer.thread),
-        stream,
-        device,
-    ]
+    joined(&[
+        &[
+            texts.rank(),
+            Cell::Unsigned(buffer.addr),
+            Cell::size(buffer.size),
+            Cell::size(buffer.requested()),
+            begin.map_or(Cell::Null, |begin| index(begin.position)),
+            end.map_or(Cell::Null, |end| index(end.position)),
+            Cell::size_or_null(begin_nanos),
+            Cell::size_or_null(end_nanos),
+            Cell::size_or_null(lifetime),
+            begin.map_or(Cell::Null, |begin| Cell::Text(begin.action.name())),
+            end.map_or(Cell::Null, |end| Cell::Text(end.event.action.name())),
+            Cell::Bool(at_peak),
+            Cell::size_or_null(begin.and_then(|begin| begin.step)),
+            Cell::size_or_null(end.and_then(|end| end.step)),
+            begin.map_or(Cell::Null, |begin| Cell::text(&begin.annotation)),
+        ],
+        &texts.owner(buffer.what, buffer.built, buffer.triggered),
+        &texts.ran_on(buffer.thread, buffer.stream, buffer.device),
+    ])
 }

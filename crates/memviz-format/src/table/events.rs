@@ -2,43 +2,31 @@
 
 use memviz_trace::{Action, Event, Ledger, Totals};
 
-use super::{Cell, Kind, Lined, Sink, Texts, secs, stack};
+use super::{Cell, Kind, Lined, OWNER, RAN_ON, Sink, Texts, joined, secs};
 use crate::FormatError;
 
-pub(super) const COLUMNS: &[(&str, Kind)] = &[
-    ("rank", Kind::Int),
-    ("index", Kind::Int),
-    ("time_s", Kind::Float),
-    ("time_nanos", Kind::Int),
-    ("unix_micros", Kind::Int),
-    ("action", Kind::Text),
-    ("addr", Kind::Unsigned),
-    ("size", Kind::Int),
-    ("requested", Kind::Int),
-    ("active_change", Kind::Int),
-    ("cached_change", Kind::Int),
-    ("active", Kind::Int),
-    ("cached", Kind::Int),
-    ("reserved", Kind::Int),
-    ("primitive", Kind::Text),
-    ("is_temporary", Kind::Bool),
-    ("dtype", Kind::Text),
-    ("shape", Kind::Text),
-    ("file", Kind::Text),
-    ("line", Kind::Int),
-    ("function", Kind::Text),
-    ("triggered_file", Kind::Text),
-    ("triggered_line", Kind::Int),
-    ("triggered_function", Kind::Text),
-    ("built_stack", Kind::Int),
-    ("triggered_stack", Kind::Int),
-    ("step", Kind::Int),
-    ("annotation", Kind::Text),
-    ("thread", Kind::Text),
-    ("stream", Kind::Int),
-    ("device", Kind::Text),
-    ("array", Kind::Int),
-];
+pub(super) const COLUMNS: &[(&str, Kind)] = &joined::<_, 32>(&[
+    &[
+        ("rank", Kind::Int),
+        ("index", Kind::Int),
+        ("time_s", Kind::Float),
+        ("time_nanos", Kind::Int),
+        ("unix_micros", Kind::Int),
+        ("action", Kind::Text),
+        ("addr", Kind::Unsigned),
+        ("size", Kind::Int),
+        ("requested", Kind::Int),
+        ("active_change", Kind::Int),
+        ("cached_change", Kind::Int),
+        ("active", Kind::Int),
+        ("cached", Kind::Int),
+        ("reserved", Kind::Int),
+    ],
+    &OWNER,
+    &[("step", Kind::Int), ("annotation", Kind::Text)],
+    &RAN_ON,
+    &[("array", Kind::Int)],
+]);
 
 pub(super) fn rows(recording: &Lined<'_>, sink: &mut dyn Sink) -> Result<(), FormatError> {
     let trace = recording.trace;
@@ -66,44 +54,28 @@ fn row<'a>(
 ) -> [Cell<'a>; COLUMNS.len()] {
     let start_micros = texts.recording.trace.header.start_unix_micros;
     let [addr, size, requested] = numbers(event);
-    let [primitive, is_temporary, dtype, shape] = texts.what(event.what);
-    let [file, line, function] = texts.place(texts.line_of(event.built, event.triggered));
-    let [triggered_file, triggered_line, triggered_function] = texts.place(texts.line(event.triggered));
-    let [stream, device] = texts.stream(event.stream, event.device);
-    [
-        texts.rank(),
-        Cell::size(index),
-        secs(event.time_nanos),
-        Cell::size(event.time_nanos),
-        Cell::size(start_micros.saturating_add(event.time_nanos / 1000)),
-        Cell::Text(event.action.name()),
-        addr,
-        size,
-        requested,
-        difference(before.active, after.active),
-        difference(before.cached, after.cached),
-        Cell::size(after.active),
-        Cell::size(after.cached),
-        Cell::size(after.active.saturating_add(after.cached)),
-        primitive,
-        is_temporary,
-        dtype,
-        shape,
-        file,
-        line,
-        function,
-        triggered_file,
-        triggered_line,
-        triggered_function,
-        stack(event.built),
-        stack(event.triggered),
-        Cell::size_or_null(step),
-        Cell::text(&texts.annotation.text),
-        texts.thread(event.thread),
-        stream,
-        device,
-        if event.action.is_array() { Cell::Int(event.slack.into()) } else { Cell::Null },
-    ]
+    joined(&[
+        &[
+            texts.rank(),
+            Cell::size(index),
+            secs(event.time_nanos),
+            Cell::size(event.time_nanos),
+            Cell::size(start_micros.saturating_add(event.time_nanos / 1000)),
+            Cell::Text(event.action.name()),
+            addr,
+            size,
+            requested,
+            difference(before.active, after.active),
+            difference(before.cached, after.cached),
+            Cell::size(after.active),
+            Cell::size(after.cached),
+            Cell::size(after.active.saturating_add(after.cached)),
+        ],
+        &texts.owner(event.what, event.built, event.triggered),
+        &[Cell::size_or_null(step), Cell::text(&texts.annotation.text)],
+        &texts.ran_on(event.thread, event.stream, event.device),
+        &[if event.action.is_array() { Cell::Int(event.slack.into()) } else { Cell::Null }],
+    ])
 }
 
 /// addr, size, requested: `FilteredNet` keeps changes there, and an `Oom` has no buffer.

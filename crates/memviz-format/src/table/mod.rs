@@ -110,6 +110,40 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// Columns about the array that owns a buffer, with values from [`Texts::owner`].
+const OWNER: [(&str, Kind); 12] = [
+    ("primitive", Kind::Text),
+    ("is_temporary", Kind::Bool),
+    ("dtype", Kind::Text),
+    ("shape", Kind::Text),
+    ("file", Kind::Text),
+    ("line", Kind::Int),
+    ("function", Kind::Text),
+    ("triggered_file", Kind::Text),
+    ("triggered_line", Kind::Int),
+    ("triggered_function", Kind::Text),
+    ("built_stack", Kind::Int),
+    ("triggered_stack", Kind::Int),
+];
+/// Columns about where something ran, with values from [`Texts::ran_on`].
+const RAN_ON: [(&str, Kind); 3] = [("thread", Kind::Text), ("stream", Kind::Int), ("device", Kind::Text)];
+
+/// The parts in a row: of columns, and of their values.
+const fn joined<T: Copy, const COUNT: usize>(parts: &[&[T]]) -> [T; COUNT] {
+    let mut all = [parts[0][0]; COUNT];
+    let (mut part, mut at, mut count) = (0, 0, 0);
+    while part < parts.len() {
+        if at < parts[part].len() {
+            all[count] = parts[part][at];
+            (at, count) = (at + 1, count + 1);
+        } else {
+            (part, at) = (part + 1, 0);
+        }
+    }
+    assert!(count == COUNT, "a row has as many values as columns");
+    all
+}
+
 /// Takes rows.
 trait Sink {
     fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), FormatError>;
@@ -150,6 +184,18 @@ impl<'l> Texts<'l> {
 
     fn rank(&self) -> Cell<'static> {
         self.recording.trace.header.rank.map_or(Cell::Null, |rank| Cell::Int(rank.into()))
+    }
+
+    /// Values of [`OWNER`].
+    fn owner(&self, what: WhatId, built: StackId, triggered: StackId) -> [Cell<'_>; OWNER.len()] {
+        let line = self.place(self.line_of(built, triggered));
+        let triggered_line = self.place(self.line(triggered));
+        joined(&[&self.what(what), &line, &triggered_line, &[stack(built), stack(triggered)]])
+    }
+
+    /// Values of [`RAN_ON`].
+    fn ran_on(&self, thread: ThreadId, stream: i16, device: memviz_trace::Device) -> [Cell<'_>; RAN_ON.len()] {
+        joined(&[&[self.thread(thread)], &self.stream(stream, device)])
     }
 
     /// primitive, is_temporary, dtype, shape.
