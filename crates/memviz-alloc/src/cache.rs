@@ -6,11 +6,14 @@
 //!   clears everything, in order of size.
 //!
 //! It keeps one record for each block from `adopt` to the end, active or cached, so a hit and the free after it allocate
-//! nothing and touch no hash table but the one from size to queue. A block is active or cached, never both; the cached ones
+//! nothing and touch no hash table but the one from size to queue. Blocks are known by number; who has addresses only asks
+//! for an index of them, which costs most of an eviction: two random places in memory. A block is active or cached, never both; the cached ones
 //! are in the queue of their size and in the list by age. A block that leaves by age is the first of its queue, so queues
 //! need no way back.
 //!
 //! Not here: limits, rounding, when to release (`engine`), memory (`heap`), locks (`allocator`).
+
+use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
@@ -74,7 +77,7 @@ pub struct BufferCache {
     page: u64,
     records: Vec<Record>,
     unused: u32,
-    by_addr: FxHashMap<u64, u32>,
+    by_addr: Option<FxHashMap<u64, u32>>,
     queues: Vec<Queue>,
     unused_queues: Vec<u32>,
     by_size: FxHashMap<u64, u32>,
@@ -94,7 +97,7 @@ impl BufferCache {
             page,
             records: Vec::new(),
             unused: NONE,
-            by_addr: FxHashMap::default(),
+            by_addr: None,
             queues: Vec::new(),
             unused_queues: Vec::new(),
             by_size: FxHashMap::default(),
@@ -143,12 +146,26 @@ impl BufferCache {
         self.records.get(id.index()).map_or(State::Unused, |record| record.state)
     }
 
-    /// The block at an address, active or cached.
+    /// The block at an address, active or cached; of several, one. Looks at every block, unless addresses are indexed.
     pub fn find(&self, addr: u64) -> Option<BlockId> {
-        self.by_addr.get(&addr).map(|&id| BlockId(id))
+        match &self.by_addr {
+            Some(index) => index.get(&addr).map(|&id| BlockId(id)),
+            None => self.ids().rev().find(|&id| self.records[id as usize].addr == addr).map(BlockId),
+        }
     }
 
-    /// Enters a new block, which is active. An address that is here already is found as the newer block from then on.
+    /// From now on, addresses are indexed: `find` takes constant time, and entering and leaving longer.
+    pub fn index_addresses(&mut self) {
+        let index = self.ids().map(|id| (self.records[id as usize].addr, id)).collect();
+        self.by_addr.get_or_insert(index);
+    }
+
+    /// Numbers of all blocks.
+    fn ids(&self) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        (0..self.records.len() as u32).filter(|&id| self.records[id as usize].state != State::Unused)
+    }
+
+    /// Enters a new block, which is active. No other block should have its address: `find` would find one of the two.
     pub fn adopt(&mut self, block: Block) -> BlockId {
         let record = Record {
             addr: block.addr,
@@ -170,7 +187,9 @@ impl BufferCache {
             *unused = record;
             id
         };
-        self.by_addr.insert(block.addr, id);
+        if let Some(index) = &mut self.by_addr {
+            index.insert(block.addr, id);
+        }
         self.active += 1;
         BlockId(id)
     }
@@ -381,8 +400,11 @@ impl BufferCache {
         let record = &mut self.records[id as usize];
         (record.state, record.behind) = (State::Unused, unused);
         let (block, queue) = (record.block(), record.queue);
-        if self.by_addr.get(&block.addr) == Some(&id) {
-            self.by_addr.remove(&block.addr);
+        if let Some(index) = &mut self.by_addr
+            && let Entry::Occupied(entry) = index.entry(block.addr)
+            && *entry.get() == id
+        {
+            entry.remove();
         }
         if queue != NONE {
             self.leave_queue(queue);

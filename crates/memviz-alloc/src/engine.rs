@@ -89,7 +89,10 @@ pub struct Engine {
     memory_limit: u64,
     wired_limit: u64,
     cache: BufferCache,
+    /// Bytes of active blocks.
     active: u64,
+    /// Active bytes without a block.
+    base: u64,
     peak: u64,
     peak_reserved: u64,
     small: u64,
@@ -105,6 +108,7 @@ impl Engine {
             wired_limit: 0,
             cache: BufferCache::new(policy.window_page),
             active: 0,
+            base: 0,
             peak: 0,
             peak_reserved: 0,
             small: 0,
@@ -197,7 +201,7 @@ impl Engine {
     /// Returns those bytes. Whoever does not want to mirror that just drops the `Need`.
     pub fn fail(&mut self, need: Need) -> u64 {
         let counted = if self.policy.counts_failures { need.size } else { 0 };
-        self.active = self.active.saturating_add(counted);
+        self.base = self.base.saturating_add(counted);
         self.raise_peaks();
         counted
     }
@@ -282,7 +286,7 @@ impl Engine {
 
     /// Active bytes that belong to no known block change: those from before the first call, and those of calls left out.
     pub fn shift_base(&mut self, change: i64) {
-        self.active = self.active.saturating_add_signed(change);
+        self.base = self.base.saturating_add_signed(change);
         self.raise_peaks();
     }
 
@@ -296,7 +300,7 @@ impl Engine {
 
     #[inline]
     fn raise_peaks(&mut self) {
-        self.peak = self.peak.max(self.active);
+        self.peak = self.peak.max(self.all_active());
         self.peak_reserved = self.peak_reserved.max(self.reserved());
     }
 
@@ -364,8 +368,12 @@ impl Engine {
         self.peak = 0;
     }
 
+    fn all_active(&self) -> u64 {
+        self.active.saturating_add(self.base)
+    }
+
     fn reserved(&self) -> u64 {
-        self.active.saturating_add(self.cache.bytes())
+        self.all_active().saturating_add(self.cache.bytes())
     }
 
     fn blocks(&self) -> u64 {
@@ -375,7 +383,7 @@ impl Engine {
     /// Sums.
     pub fn usage(&self) -> Usage {
         Usage {
-            active: self.active,
+            active: self.all_active(),
             cached: self.cache.bytes(),
             peak: self.peak,
             peak_reserved: self.peak_reserved,
@@ -396,6 +404,11 @@ impl Engine {
     /// The cache: blocks by address and by age.
     pub fn cache(&self) -> &BufferCache {
         &self.cache
+    }
+
+    /// Indexes addresses: [`BufferCache::index_addresses`].
+    pub fn index_addresses(&mut self) {
+        self.cache.index_addresses();
     }
 
     /// Hits, misses and evictions.

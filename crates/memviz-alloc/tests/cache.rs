@@ -134,10 +134,16 @@ impl Pair {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn agrees_with_the_naive_model_after_every_operation(ops in prop::collection::vec(op(), 1..400)) {
+    fn agrees_with_the_naive_model_after_every_operation(
+        ops in prop::collection::vec(op(), 1..400),
+        index_at in 0..800usize,
+    ) {
         let mut pair =
             Pair { cache: BufferCache::new(PAGE), naive: Naive::default(), active: Vec::new(), next: 0x1000 };
-        for op in ops {
+        for (number, op) in ops.into_iter().enumerate() {
+            if number == index_at {
+                pair.cache.index_addresses();
+            }
             pair.run(op);
         }
     }

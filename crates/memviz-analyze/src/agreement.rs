@@ -80,6 +80,7 @@ type Parted = (String, String);
 impl<'a> Comparison<'a> {
     fn new(trace: &'a Trace, policy: &Policy) -> Comparison<'a> {
         let mut engine = Engine::new(policy.clone());
+        engine.index_addresses();
         if let Some(limit) = start_limit(trace) {
             engine.set_cache_limit(limit, &mut ());
         }
