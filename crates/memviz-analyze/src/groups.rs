@@ -58,7 +58,8 @@ impl<'a> Groups<'a> {
         let key = self.key(buffer, line);
         let members = self.members.entry(key).or_default();
         members.all.add(buffer);
-        *members.by_line.entry(line).or_default() += buffer.size;
+        let of_line = members.by_line.entry(line).or_default();
+        *of_line = of_line.saturating_add(buffer.size);
         if is_temporary {
             members.temporary.add(buffer.size, 1);
         }
@@ -123,8 +124,8 @@ impl<'a> Groups<'a> {
         });
         let mut rest = Rest::default();
         for row in rows.drain(top.min(rows.len())..) {
-            rest =
-                Rest { lines: rest.lines + 1, bytes: rest.bytes + row.line.bytes, count: rest.count + row.line.count };
+            let bytes = rest.bytes.saturating_add(row.line.bytes);
+            rest = Rest { lines: rest.lines + 1, bytes, count: rest.count + row.line.count };
         }
         (rows, rest)
     }

@@ -34,7 +34,7 @@ pub struct Moment {
 impl Moment {
     /// Active and cached bytes.
     pub fn reserved_bytes(&self) -> u64 {
-        self.active_bytes + self.cached_bytes
+        self.active_bytes.saturating_add(self.cached_bytes)
     }
 
     pub(crate) fn of(trace: &Trace, after_events: usize, totals: Totals) -> Moment {
@@ -331,11 +331,11 @@ pub(crate) struct Group {
 
 impl Group {
     pub(crate) fn add(&mut self, buffer: &Buffer) {
-        self.bytes += buffer.size;
+        self.bytes = self.bytes.saturating_add(buffer.size);
         self.count += 1;
         let (count, bytes) = self.by_what.entry(buffer.what).or_default();
         *count += 1;
-        *bytes += buffer.size;
+        *bytes = bytes.saturating_add(buffer.size);
     }
 
     pub(crate) fn total(self, trace: &Trace, key: LineKey) -> LineTotal {
@@ -348,7 +348,7 @@ fn primitives(trace: &Trace, by_what: &FxHashMap<WhatId, (u64, u64)>) -> Vec<Pri
     let mut by_name: FxHashMap<&str, (u64, u64)> = FxHashMap::default();
     for (what, (count, bytes)) in by_what {
         let sum = by_name.entry(trace.primitive(*what)).or_default();
-        *sum = (sum.0 + count, sum.1 + bytes);
+        *sum = (sum.0 + count, sum.1.saturating_add(*bytes));
     }
     let owned = |(name, (count, bytes)): (&str, _)| PrimitiveCount { primitive: name.to_owned(), count, bytes };
     let mut all: Vec<PrimitiveCount> = by_name.into_iter().map(owned).collect();

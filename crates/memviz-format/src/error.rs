@@ -91,3 +91,10 @@ pub enum FormatError {
         expected: &'static str,
     },
 }
+
+/// The number of a recording's first event, from a file. No recording has 2^63 events, so positions added to it are numbers.
+pub(crate) fn first_index(number: u64, place: &'static str) -> Result<u64, FormatError> {
+    let found = || format!("a first event with the number {number}");
+    let error = || FormatError::Content { place, found: found(), expected: "less than 2^63" };
+    i64::try_from(number).map(|_| number).map_err(|_| error())
+}

@@ -7,7 +7,7 @@ mod simulate;
 use std::io::Write;
 
 use memviz_format::FormatError;
-use memviz_format::torch::Limits;
+use memviz_format::torch::{self, Limits};
 use memviz_format::trace_file::{self, Part, Start, Writer, write_all};
 use memviz_trace::{Ending, EndingKind, Trace};
 
@@ -216,4 +216,16 @@ fn bombs_are_bounded() {
     assert!(refusal(&file(&sections)).contains("bytes of memory"));
     sections.truncate(100);
     assert_eq!(read(&file(&sections)).unwrap().len(), 100);
+}
+
+/// Positions are added to it.
+#[test]
+fn a_first_event_has_a_number_of_63_bits() {
+    let of = |first_index| Trace { first_index, ..sample() };
+    let last = (1 << 63) - 1;
+    assert_eq!(read(&write_all(&[&of(last)], Vec::new()).unwrap()).unwrap()[0].first_index, last);
+    assert!(refusal(&write_all(&[&of(last + 1)], Vec::new()).unwrap()).contains("less than 2^63"));
+    let mut pickle = Vec::new();
+    torch::write(&of(last + 1), &mut pickle).unwrap();
+    assert!(torch::read(&pickle, &Limits::default()).unwrap_err().to_string().contains("less than 2^63"));
 }

@@ -102,7 +102,7 @@ pub struct Totals {
 impl Totals {
     /// Held by MLX: active and cached.
     pub fn reserved(self) -> u64 {
-        self.active + self.cached
+        self.active.saturating_add(self.cached)
     }
 }
 

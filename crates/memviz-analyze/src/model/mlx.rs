@@ -61,6 +61,11 @@ impl Model for Mlx {
     fn seed(&mut self, slot: u32, bytes: u64) {
         let size = self.engine.policy().rounding.round(bytes.min(i64::MAX as u64));
         let need = Need { size, place: Place::Device, requested: bytes };
+        let Usage { active, cached, .. } = self.usage();
+        if active.saturating_add(cached).checked_add(size).is_none() {
+            // More than any machine has: the recording contradicts itself.
+            return;
+        }
         self.blocks[slot as usize] = Some(self.commit(need));
     }
 

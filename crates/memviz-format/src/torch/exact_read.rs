@@ -10,6 +10,7 @@ use memviz_trace::{
 use super::document::{Document, Value, content};
 use super::exact::{FORMAT, FORMAT_RANKS};
 use crate::FormatError;
+use crate::error::first_index;
 use crate::packed::Decoder;
 
 /// Numbers of one entry of `whats`. Lists can be shared within a file, so each needs a bound of its own.
@@ -163,7 +164,8 @@ impl Reader<'_, '_> {
         let tally = |at: usize| Tally { events: counts[at], bytes: counts[at + 1] };
         let (lost, dropped_others) = (counts[6], counts[7]);
         trace.counts = Counts { seen: tally(0), dropped: tally(2), filtered: tally(4), lost, dropped_others };
-        trace.first_index = self.document.bits("first_index", need("first_index")?)?;
+        let number = self.document.bits("first_index", need("first_index")?)?;
+        trace.first_index = first_index(number, "first_index")?;
         let [active, cached] = self.exactly("base", need("base")?)?;
         trace.base = Base { active, cached };
         for point in self.document.items("checkpoints", need("checkpoints")?)? {

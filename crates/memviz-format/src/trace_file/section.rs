@@ -12,6 +12,7 @@ use super::part::{Start, StartSums};
 use super::sums::Sums;
 use super::tables;
 use crate::FormatError;
+use crate::error::first_index;
 use crate::torch::Limits;
 
 type Wrong = &'static str;
@@ -58,7 +59,8 @@ impl Section {
     pub(super) fn begin(chunk: &Chunk<'_>) -> Result<Section, FormatError> {
         let beginning: Beginning = serde_json::from_slice(chunk.raw).map_err(FormatError::Json)?;
         let (header, start) = beginning.into_parts();
-        let mut trace = Trace { header, first_index: start.first_index, ..Trace::default() };
+        let first_index = first_index(start.first_index, "trace file")?;
+        let mut trace = Trace { header, first_index, ..Trace::default() };
         // Entries 0, which are not in the file.
         trace.whats.push(What::default());
         trace.threads.push(Thread::default());
