@@ -5,6 +5,7 @@ Also: what a replay predicts for another cache limit is what the program does un
 
 import json
 import statistics
+from pathlib import Path
 
 import pytest
 from recorded_cases import KIB, MIB, ask, recorded
@@ -106,6 +107,24 @@ def test_a_replay_elsewhere(tmp_path):
     assert plot.read_text().count("<polyline") == 2
 
 
+def test_a_replay_beside_other_allocators(tmp_path):
+    file = tmp_path / "chain.memviz"
+    chain(file, "-", 10)
+    answers = {name: ask("replay", file, "--policy", name) for name in ("pytorch", "expandable", "ideal")}
+    reserved = {name: answer["over_time"]["reserved_bytes"] for name, answer in answers.items()}
+    peaks = {name: max(values) for name, values in reserved.items()}
+    # Two arrays of 32 MiB, and scalars: segments of 32 MiB and of 2; or pages of 20 MiB, and one of 2.
+    assert (peaks["pytorch"], peaks["expandable"]) == (66 * MIB, 82 * MIB)
+    assert peaks["ideal"] in range(64 * MIB, 64 * MIB + KIB)
+    assert [answer["replayed"]["made"]["count"] for answer in answers.values()] == [3, 3, 1]
+    for answer in answers.values():
+        assert answer["under"]["cache_limit_bytes"] is None and answer["agreement"] is None
+        peak = answer["at_peak_active"]
+        rows = sum(group["bytes"] for group in peak["groups"]) + peak["rest"]["bytes"] + peak["added_bytes"]
+        assert rows == peak["moment"]["active_bytes"] == answer["replayed"]["peak_active"]["active_bytes"]
+        assert {Path(group["file"]).name for group in peak["groups"]} == {"elementwise_chain.py"}
+
+
 @pytest.mark.parametrize(
     "options, says",
     [
@@ -117,6 +136,8 @@ def test_a_replay_elsewhere(tmp_path):
         (["--sweep", "cache-limit=1..1"], "a sweep goes up"),
         (["--sweep", "limit=0..1"], "expected cache-limit=FROM..TO"),
         (["--cache-limit", "much"], "no unit"),
+        (["--policy", "pytorch", "--cache-limit", "1MiB"], "pytorch has no cache limit"),
+        (["--policy", "ideal", "--sweep", "cache-limit=0..1MiB"], "ideal has no cache limit"),
     ],
 )
 def test_wrong_questions_are_refused(tmp_path, options, says):
@@ -136,6 +157,48 @@ def test_python_has_the_same_answers(tmp_path):
     replay, advise = json.loads(run_python(["-c", code, file]).stdout)
     assert replay == ask("replay", file, "--cache-limit", "1MiB")
     assert advise == ask("advise", file)
+
+
+LIVE = """
+import json, sys
+import mlx.core as mx
+import mlx_memviz
+
+recording = mlx_memviz.start(max_entries=int(sys.argv[1]) or None)
+live = []
+for size in (1000, 1000, 50_000, 9_000_000):
+    for extra in range(40):
+        mx.eval(mx.ones((size + extra,)) * 2 + 1)
+    live.append(mlx_memviz.stats())
+recording.stop()
+trace = recording.trace
+print(json.dumps([live, trace.report(), trace.cache(), trace.replay()["recorded"], trace.dropped]))
+"""
+
+
+def live_and_reported(entries: int) -> list:
+    done = run_python(["-c", LIVE, str(entries)])
+    assert done.returncode == 0, str(done)
+    return json.loads(done.stdout)
+
+
+def test_the_hit_rate_seen_live_is_that_of_the_reports():
+    live, summary, cache, recorded, dropped = live_and_reported(0)
+    rates = [stats["hit_rate"] for stats in live]
+    assert dropped == 0 and len(set(rates)) == len(rates), rates
+    hits, misses = (live[-1]["by_action"][action][0] for action in ("AllocReuse", "AllocNew"))
+    assert hits > 100 and misses > 100, (hits, misses)
+    assert (recorded["hits"], recorded["misses"]) == (hits, misses)
+    assert rates[-1] == summary["hit_rate"] == cache["hit_rate"] == recorded["hit_rate"] == hits / (hits + misses)
+    print(f"hit rate live {rates}, reported {summary['hit_rate']}")
+
+
+def test_the_live_hit_rate_has_what_fell_out_of_the_ring():
+    live, summary, _, recorded, dropped = live_and_reported(100)
+    hits, misses = (live[-1]["by_action"][action][0] for action in ("AllocReuse", "AllocNew"))
+    assert dropped > 0 and live[-1]["hit_rate"] == hits / (hits + misses)
+    assert recorded["hits"] + recorded["misses"] < hits + misses
+    assert summary["hit_rate"] == recorded["hit_rate"]
 
 
 @pytest.mark.parametrize("which", ["training", "growing_cache", "lengths", "images", "scalars", "phases"])

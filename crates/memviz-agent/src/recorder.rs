@@ -12,8 +12,8 @@ mod marks;
 pub use drained::{Drained, Known, RawWhat};
 
 use memviz_trace::{
-    Action, Buffer, Checkpoint, Context, Counts, Device, Event, Mark, NO_STREAM, StackId, StringId, Strings, Tally,
-    ThreadId, Totals, WhatId,
+    Action, Buffer, Checkpoint, Context, Counts, Device, Event, Hits, Mark, NO_STREAM, StackId, StringId, Strings,
+    Tally, ThreadId, Totals, WhatId,
 };
 use rustc_hash::FxHashMap;
 
@@ -99,6 +99,7 @@ pub struct Recorder {
     table: BufferTable,
     store: Store,
     by_action: [Tally; 7],
+    hits: Hits,
     options: Options,
     totals_at_start: Totals,
     /// Streamed: buffers that were known then.
@@ -146,6 +147,7 @@ impl Recorder {
             filtered: Tally::default(),
             lost: 0,
             by_action: [Tally::default(); 7],
+            hits: Hits::default(),
             peak_active: PeakNote { bytes: totals.active, ..PeakNote::default() },
             peak_reserved: PeakNote { bytes: totals.reserved(), ..PeakNote::default() },
             last_nanos: 0,
@@ -326,6 +328,7 @@ impl Recorder {
     fn count(&mut self, event: &Event, written: Event, active: i64, cached: i64) -> u64 {
         self.seen.add(event.size);
         self.by_action[event.action as usize].add(event.size);
+        self.hits.note(event);
         self.totals.active = self.totals.active.wrapping_add_signed(active);
         self.totals.cached = self.totals.cached.wrapping_add_signed(cached);
         let index = if event.size < self.options.min_size {
@@ -470,6 +473,11 @@ impl Recorder {
     /// Events and bytes by action, the first seven of [`Action`].
     pub fn by_action(&self) -> [Tally; 7] {
         self.by_action
+    }
+
+    /// Hits and misses of MLX's cache, filtered events included.
+    pub fn hits(&self) -> Hits {
+        self.hits
     }
 
     /// The options it was made with.

@@ -3,6 +3,8 @@
 //! A class is a power of two: class `k` holds sizes of `2^(k-1) .. 2^k - 1` bytes, class 0 the size 0. Hits and misses are
 //! filed under the size that was looked for, evictions under the size of the block.
 
+use memviz_trace::Hits;
+
 /// Number of classes.
 pub const SIZE_CLASSES: usize = 65;
 
@@ -30,8 +32,7 @@ pub struct Tally {
 impl Tally {
     /// Hits by lookups, from 0 to 1; `None` before the first lookup.
     pub fn hit_rate(&self) -> Option<f64> {
-        let lookups = self.hits + self.misses;
-        (lookups > 0).then(|| self.hits as f64 / lookups as f64)
+        Hits { hits: self.hits, misses: self.misses }.rate()
     }
 }
 

@@ -146,7 +146,7 @@ fn limit_advice(calls: &Calls, own: &Scenario, now: &Outcome) -> Option<(Advice,
 /// halved; what is returned was replayed.
 fn smallest_limit(calls: &Calls, own: &Scenario, goal: &Outcome, most: u64) -> Option<(u64, Outcome)> {
     let (mut low, mut high) = (0, most.div_ceil(MIB));
-    let at = |mib: u64| simulate(calls, &own.with_cache_limit(mib * MIB));
+    let at = |mib: u64| simulate(calls, &own.with_cache_limit(mib.saturating_mul(MIB)));
     let mut best = at(high);
     if !is_as_good(&best, goal) {
         return None;
@@ -160,7 +160,7 @@ fn smallest_limit(calls: &Calls, own: &Scenario, goal: &Outcome, most: u64) -> O
             low = middle + 1;
         }
     }
-    Some((high * MIB, best))
+    Some((high.saturating_mul(MIB), best))
 }
 
 fn halvings(calls: &Calls, own: &Scenario, limit: u64) -> Vec<SweepPoint> {
@@ -171,7 +171,7 @@ fn halvings(calls: &Calls, own: &Scenario, limit: u64) -> Vec<SweepPoint> {
 fn cache_advice(trace: &Trace) -> Vec<Advice> {
     let cache = Cache::new(trace);
     let bytes = |row: &crate::cache::NotReused| row.evicted.bytes.saturating_add(row.left.bytes);
-    let never: u64 = cache.not_reused.iter().map(bytes).sum();
+    let never = cache.not_reused.iter().map(bytes).fold(0, u64::saturating_add);
     let is_much = never >= LEAST_BYTES && never > cache.entered.bytes / 4;
     let row = cache.not_reused.first().filter(|_| is_much);
     let never =

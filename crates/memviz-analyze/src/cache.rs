@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use memviz_trace::{Action, Event, FrameId, Ledger, Totals, Trace};
+use memviz_trace::{Action, Event, FrameId, Hits, Ledger, Totals, Trace};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -153,8 +153,7 @@ impl Rate {
     }
 
     fn rate(&self) -> Option<f64> {
-        let all = self.hits.count + self.misses.count;
-        (all > 0).then(|| self.hits.count as f64 / all as f64)
+        Hits { hits: self.hits.count, misses: self.misses.count }.rate()
     }
 }
 
@@ -230,6 +229,8 @@ impl<'a> Replay<'a> {
             self.eviction = Amount::default();
         }
         match event.action {
+            // Nobody asked for a buffer whose memory moves.
+            Action::AllocNew | Action::FreeActiveToOs if event.is_move() => {}
             Action::AllocNew => self.miss(event),
             Action::AllocReuse => self.hit(event),
             Action::FreeActiveToCache => {

@@ -6,7 +6,7 @@
 
 use std::ops::Deref;
 
-use memviz_trace::{Totals, Trace};
+use memviz_trace::{Hits, Totals, Trace};
 use serde::Serialize;
 
 use crate::about::{About, duration_nanos};
@@ -291,13 +291,12 @@ impl Counted {
     }
 
     pub(crate) fn recorded(trace: &Trace) -> Counted {
-        use memviz_trace::Action::{AllocNew, AllocReuse, FreeActiveToOs, FreeCacheToOs};
+        use memviz_trace::Action::{AllocNew, FreeActiveToOs, FreeCacheToOs};
         let peaks = find_peaks(trace);
         let mut counted =
             Counted { peak_active: peaks.active, peak_reserved: peaks.reserved, end: peaks.end, ..Counted::default() };
         for event in trace.events.iter().filter(|event| !event.is_move()) {
             match event.action {
-                AllocReuse => counted.hits += 1,
                 AllocNew => counted.made.add(event.size, 1),
                 FreeActiveToOs => counted.given_back.add(event.size, 1),
                 FreeCacheToOs => {
@@ -307,9 +306,8 @@ impl Counted {
                 _ => {}
             }
         }
-        counted.misses = counted.made.count;
-        let all = counted.hits + counted.misses;
-        counted.hit_rate = (all > 0).then(|| counted.hits as f64 / all as f64);
+        let hits = Hits::of(&trace.events);
+        (counted.hits, counted.misses, counted.hit_rate) = (hits.hits, hits.misses, hits.rate());
         counted
     }
 }

@@ -4,6 +4,7 @@
 //! that one replay tells all. Not here: which policy (`scenario`), what is said about it (`replay`).
 
 use memviz_alloc::{AllocError, Usage};
+use memviz_trace::Hits;
 
 use crate::calls::{Call, CallKind, Calls};
 use crate::model::{Ideal, Mlx, Model, Segments, Tally};
@@ -39,8 +40,7 @@ impl Outcome {
     }
 
     pub(crate) fn hit_rate(&self) -> Option<f64> {
-        let all = self.tally.hits + self.tally.misses;
-        (all > 0).then(|| self.tally.hits as f64 / all as f64)
+        Hits { hits: self.tally.hits, misses: self.tally.misses }.rate()
     }
 }
 

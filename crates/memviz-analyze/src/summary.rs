@@ -2,7 +2,7 @@
 //!
 //! Plain data that serialises; sentences about it are in `notes`, layout for a terminal is `memviz-cli`.
 
-use memviz_trace::{Action, CheckReport, Trace, Violation};
+use memviz_trace::{Action, CheckReport, Hits, Trace, Violation};
 use serde::Serialize;
 
 use crate::about::About;
@@ -159,7 +159,6 @@ impl Summary {
         let (top_by_count, rest_by_count) = top(&by_count(&rows));
         let (top_by_bytes, rest_by_bytes) = top(&rows.iter().collect::<Vec<_>>());
         let actions = actions(trace);
-        let moves = moves(trace);
         Summary {
             schema: SUMMARY_SCHEMA,
             about: About::new(trace),
@@ -174,8 +173,8 @@ impl Summary {
             rest_by_bytes,
             top_by_count,
             rest_by_count,
-            hit_rate: hit_rate(&actions, moves),
-            moves,
+            hit_rate: Hits::of(&trace.events).rate(),
+            moves: moves(trace),
             device: device(trace),
             actions,
             checked: checked(result),
@@ -260,12 +259,6 @@ fn device(trace: &Trace) -> Option<DeviceView> {
         pool_bytes: device.pool,
         time_nanos: point.time_nanos,
     })
-}
-
-fn hit_rate(actions: &[ActionTotal], moves: Moves) -> Option<f64> {
-    let events = |action: Action| actions.iter().find(|total| total.action == action.name()).map_or(0, |t| t.events);
-    let (hits, misses) = (events(Action::AllocReuse), events(Action::AllocNew).saturating_sub(moves.count));
-    (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
 }
 
 fn checked(result: Result<CheckReport, Violation>) -> Checked {

@@ -258,7 +258,6 @@ fn peak_dict<'py>(py: Python<'py>, peak: PeakNote) -> PyResult<Bound<'py, PyDict
 
 fn stats_dict<'py>(py: Python<'py>, recorder: &Recorder) -> PyResult<Bound<'py, PyDict>> {
     let (totals, counts, by_action) = (recorder.totals(), recorder.counts(), recorder.by_action());
-    let [new, reused] = [by_action[Action::AllocNew as usize].events, by_action[Action::AllocReuse as usize].events];
     let (active, reserved) = recorder.peaks();
     let dict = PyDict::new(py);
     dict.set_item("active", totals.active)?;
@@ -266,7 +265,7 @@ fn stats_dict<'py>(py: Python<'py>, recorder: &Recorder) -> PyResult<Bound<'py, 
     dict.set_item("reserved", totals.reserved())?;
     dict.set_item("peak_active", peak_dict(py, active)?)?;
     dict.set_item("peak_reserved", peak_dict(py, reserved)?)?;
-    dict.set_item("hit_rate", (new + reused > 0).then(|| reused as f64 / (new + reused) as f64))?;
+    dict.set_item("hit_rate", recorder.hits().rate())?;
     let actions = PyDict::new(py);
     for (action, tally) in Action::ALL.iter().zip(by_action) {
         actions.set_item(action.name(), (tally.events, tally.bytes))?;
