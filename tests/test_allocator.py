@@ -113,16 +113,17 @@ def test_a_replay_beside_other_allocators(tmp_path):
     answers = {name: ask("replay", file, "--policy", name) for name in ("pytorch", "expandable", "ideal")}
     reserved = {name: answer["over_time"]["reserved_bytes"] for name, answer in answers.items()}
     peaks = {name: max(values) for name, values in reserved.items()}
-    # Two arrays of 32 MiB, and scalars: segments of 32 MiB and of 2; or pages of 20 MiB, and one of 2.
-    assert (peaks["pytorch"], peaks["expandable"]) == (66 * MIB, 82 * MIB)
+    # 32 MiB from before the recording, an array of 32 MiB and scalars: segments of 32 MiB and 2, or 2 pages of 20 and 1 of 2.
+    assert (peaks["pytorch"], peaks["expandable"]) == (66 * MIB, 74 * MIB)
     assert peaks["ideal"] in range(64 * MIB, 64 * MIB + KIB)
-    assert [answer["replayed"]["made"]["count"] for answer in answers.values()] == [3, 3, 1]
+    assert [answer["replayed"]["made"]["count"] for answer in answers.values()] == [1, 1, 1]
     for answer in answers.values():
         assert answer["under"]["cache_limit_bytes"] is None and answer["agreement"] is None
         peak = answer["at_peak_active"]
         rows = sum(group["bytes"] for group in peak["groups"]) + peak["rest"]["bytes"] + peak["added_bytes"]
         assert rows == peak["moment"]["active_bytes"] == answer["replayed"]["peak_active"]["active_bytes"]
-        assert {Path(group["file"]).name for group in peak["groups"]} == {"elementwise_chain.py"}
+        lines = {(Path(group["file"]).name, group["kind"]) for group in peak["groups"]}
+        assert lines == {("elementwise_chain.py", "line"), ("", "not_listed")}
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ use crate::counters::Counters;
 use crate::size_index::SizeIndex;
 
 const NONE: u32 = u32::MAX;
+/// So many queues without a block may wait whatever the others are.
+const MOST_WAITING: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -50,8 +52,9 @@ impl Record {
 }
 
 /// The cached blocks of one size, in the order in which they were cached. `blocks` counts active ones of that size too, as
-/// far as they were cached once: the queue exists while it is not 0. A queue that is not empty is live in the index; an empty
-/// one may be, until a search comes by: a block that goes and returns, the usual case, leaves the index alone.
+/// far as they were cached once: at 0 the queue waits for the size to come again, until waiting ones are most of all. A queue
+/// that is not empty is live in the index; an empty one may be, until a search comes by: a block that goes and returns, the
+/// usual case, leaves the index alone.
 #[derive(Clone, Debug)]
 struct Queue {
     size: u64,
@@ -80,6 +83,8 @@ pub struct BufferCache {
     by_addr: Option<FxHashMap<u64, u32>>,
     queues: Vec<Queue>,
     unused_queues: Vec<u32>,
+    /// Queues in `by_size` without a block.
+    waiting: usize,
     by_size: FxHashMap<u64, u32>,
     index: SizeIndex,
     oldest: u32,
@@ -100,6 +105,7 @@ impl BufferCache {
             by_addr: None,
             queues: Vec::new(),
             unused_queues: Vec::new(),
+            waiting: 0,
             by_size: FxHashMap::default(),
             index: SizeIndex::default(),
             oldest: NONE,
@@ -262,8 +268,10 @@ impl BufferCache {
     /// Gives every cached block back, the smallest first, among equals the oldest. Returns how many left.
     pub fn clear(&mut self, mut evicted: impl FnMut(Block)) -> usize {
         let before = self.cached;
-        while let Some((_, queue)) = self.next_queue(0) {
-            evicted(self.evict(self.queues[queue as usize].first));
+        for queue in self.index.live() {
+            while self.queues[queue as usize].first != NONE {
+                evicted(self.evict(self.queues[queue as usize].first));
+            }
         }
         before - self.cached
     }
@@ -318,7 +326,9 @@ impl BufferCache {
             Some(&queue) => queue,
             None => self.add_queue(size),
         };
-        self.queues[queue as usize].blocks += 1;
+        let at = &mut self.queues[queue as usize];
+        self.waiting -= usize::from(at.blocks == 0);
+        at.blocks += 1;
         self.records[id as usize].queue = queue;
         queue
     }
@@ -336,6 +346,7 @@ impl BufferCache {
                 (self.queues.len() - 1) as u32
             }
         };
+        self.waiting += 1;
         self.by_size.insert(size, queue);
         self.index.insert(size, queue);
         queue
@@ -412,17 +423,34 @@ impl BufferCache {
         block
     }
 
+    #[inline]
     fn leave_queue(&mut self, queue: u32) {
         let at = &mut self.queues[queue as usize];
         at.blocks -= 1;
         if at.blocks == 0 {
-            let size = at.size;
-            if at.is_live {
-                self.index.set_live(size, queue, false);
+            self.waiting += 1;
+            if self.waiting > MOST_WAITING && self.waiting / 4 > self.by_size.len() - self.waiting {
+                self.forget_waiting();
             }
-            self.index.remove(size, queue);
-            self.by_size.remove(&size);
-            self.unused_queues.push(queue);
+        }
+    }
+
+    /// Enters the queues that have blocks anew and leaves the others out: one for four that go, and none of the four is
+    /// searched.
+    #[cold]
+    fn forget_waiting(&mut self) {
+        (self.waiting, self.index) = (0, SizeIndex::default());
+        for (size, queue) in std::mem::take(&mut self.by_size) {
+            let at = &self.queues[queue as usize];
+            if at.blocks == 0 {
+                self.unused_queues.push(queue);
+                continue;
+            }
+            self.by_size.insert(size, queue);
+            self.index.insert(size, queue);
+            if at.is_live {
+                self.index.set_live(size, queue, true);
+            }
         }
     }
 }

@@ -54,14 +54,6 @@ impl Node {
         self.len += 1;
     }
 
-    fn remove(&mut self, slot: usize) {
-        let len = self.len();
-        self.keys.copy_within(slot + 1..len, slot);
-        self.links.copy_within(slot + 1..len, slot);
-        self.live = (self.live & !from(slot)) | ((self.live & from(slot + 1)) >> 1);
-        self.len -= 1;
-    }
-
     /// Moves the upper half to a new node.
     fn split(&mut self) -> Node {
         let mut right = Node::new(self.is_leaf);
@@ -85,7 +77,6 @@ fn from(slot: usize) -> u64 {
 #[derive(Clone, Debug)]
 pub struct SizeIndex {
     nodes: Vec<Node>,
-    unused: Vec<u32>,
     root: u32,
     /// The leaf of each link.
     leaf_of: Vec<u32>,
@@ -93,7 +84,7 @@ pub struct SizeIndex {
 
 impl Default for SizeIndex {
     fn default() -> Self {
-        SizeIndex { nodes: vec![Node::new(true)], unused: Vec::new(), root: 0, leaf_of: Vec::new() }
+        SizeIndex { nodes: vec![Node::new(true)], root: 0, leaf_of: Vec::new() }
     }
 }
 
@@ -153,10 +144,6 @@ impl SizeIndex {
     }
 
     fn add_node(&mut self, node: Node) -> u32 {
-        if let Some(unused) = self.unused.pop() {
-            *self.at_mut(unused) = node;
-            return unused;
-        }
         self.nodes.push(node);
         (self.nodes.len() - 1) as u32
     }
@@ -213,21 +200,24 @@ impl SizeIndex {
         }
     }
 
-    /// Takes out a size that has no block.
-    pub fn remove(&mut self, size: u64, link: u32) {
-        let (mut node, mut key) = (self.leaf_of[link as usize], size);
-        loop {
-            let (first, parent) = (self.at(node).keys[0], self.at(node).parent);
-            let slot = self.at(node).slot(key);
-            self.at_mut(node).remove(slot);
-            if self.at(node).len() > 0 || parent == NONE {
-                break;
+    /// The links of all sizes that have a block, the smallest size first.
+    pub fn live(&self) -> Vec<u32> {
+        let mut links = Vec::new();
+        self.collect(self.root, &mut links);
+        links
+    }
+
+    fn collect(&self, node: u32, links: &mut Vec<u32>) {
+        let here = self.at(node);
+        let mut live = here.live;
+        while live != 0 {
+            let link = here.links[live.trailing_zeros() as usize];
+            if here.is_leaf {
+                links.push(link)
+            } else {
+                self.collect(link, links)
             }
-            self.unused.push(node);
-            (node, key) = (parent, first);
-        }
-        if self.at(self.root).len() == 0 {
-            *self = SizeIndex { leaf_of: std::mem::take(&mut self.leaf_of), ..SizeIndex::default() };
+            live &= live - 1;
         }
     }
 
@@ -271,7 +261,6 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Op {
         Insert(u64),
-        Remove(usize),
         Set(usize, bool),
         Next(u64),
     }
@@ -279,7 +268,6 @@ mod tests {
     fn op() -> impl Strategy<Value = Op> {
         prop_oneof![
             4 => (0u64..2000).prop_map(Op::Insert),
-            2 => any::<usize>().prop_map(Op::Remove),
             4 => (any::<usize>(), any::<bool>()).prop_map(|(at, is_live)| Op::Set(at, is_live)),
             2 => (0u64..2100).prop_map(Op::Next),
         ]
@@ -305,16 +293,13 @@ mod tests {
                         links += 1;
                     }
                     Op::Insert(_) => {}
-                    Op::Remove(at) => if let Some((size, link)) = nth(&sizes, at) {
-                        index.set_live(size, link, false);
-                        index.remove(size, link);
-                        sizes.remove(&size);
-                    },
                     Op::Set(at, is_live) => if let Some((size, link)) = nth(&sizes, at) {
                         index.set_live(size, link, is_live);
                         sizes.insert(size, (link, is_live));
                     },
                     Op::Next(from) => {
+                        let live = sizes.values().filter(|(_, is_live)| *is_live).map(|&(link, _)| link);
+                        prop_assert_eq!(index.live(), live.collect::<Vec<_>>());
                         let expected = sizes.range(from..).find(|(_, (_, is_live))| *is_live);
                         prop_assert_eq!(index.next(from), expected.map(|(&size, &(link, _))| (size, link)));
                     }
@@ -326,16 +311,9 @@ mod tests {
     #[test]
     fn a_first_child_may_split_below_its_key() {
         let mut index = SizeIndex::default();
-        let insert = |index: &mut SizeIndex, sizes: std::ops::Range<u64>| {
-            for size in sizes {
-                index.insert(size, size as u32);
-            }
-        };
-        insert(&mut index, 100..165);
-        for size in 100..132 {
-            index.remove(size, size as u32);
+        for size in (100..165u64).chain(0..90) {
+            index.insert(size, size as u32);
         }
-        insert(&mut index, 0..90);
         for size in [3, 80, 140] {
             index.set_live(size, size as u32, true);
         }
@@ -345,7 +323,7 @@ mod tests {
         );
     }
 
-    /// Three levels, whose sizes wander down and up, so that nodes empty and fill at both ends.
+    /// Three levels, whose sizes wander down and up, so that nodes fill at both ends.
     #[test]
     fn wandering_sizes_agree_with_a_sorted_set() {
         let (mut index, mut live, mut known) = (SizeIndex::default(), BTreeMap::new(), BTreeMap::new());
@@ -367,16 +345,6 @@ mod tests {
                         live.remove(&size)
                     };
                 }
-                (10..14, _) => {
-                    let far =
-                        known.range(..size.saturating_sub(9_000)).next().or(known.range(size + 9_000..).next_back());
-                    if let Some((&size, &link)) = far {
-                        index.set_live(size, link, false);
-                        index.remove(size, link);
-                        known.remove(&size);
-                        live.remove(&size);
-                    }
-                }
                 _ => assert_eq!(index.next(size), live.range(size..).next().map(|(&size, &link)| (size, link))),
             }
         }
@@ -393,11 +361,5 @@ mod tests {
         index.set_live(299_997, 99_999, true);
         assert_eq!(index.next(0), Some((299_997, 99_999)));
         index.set_live(299_997, 99_999, false);
-        for size in 0..100_000u64 {
-            index.remove(size * 3, size as u32);
-        }
-        index.insert(7, 0);
-        index.set_live(7, 0, true);
-        assert_eq!(index.next(3), Some((7, 0)));
     }
 }

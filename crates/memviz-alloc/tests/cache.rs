@@ -211,3 +211,26 @@ fn counters_are_filed_by_size() {
     assert_eq!((class(3).misses, class(2).misses, class(4).misses), (1, 1, 0));
     assert_eq!(cache.counters().total().hit_rate(), Some(0.5));
 }
+
+/// Sizes that do not come again are left behind in bulk, those of active blocks are not.
+#[test]
+fn many_sizes_come_and_go() {
+    let mut pair = Pair { cache: BufferCache::new(PAGE), naive: Naive::default(), active: Vec::new(), next: 0x1000 };
+    for round in 0..4u64 {
+        for number in 0..500 {
+            pair.run(Op::Malloc((1 << 30) + (number * 3 + round) * 5 * PAGE));
+        }
+        // All but a few go: by age, then in order of size.
+        while pair.active.len() > 7 {
+            pair.run(Op::Recycle(pair.active.len() * 5 / 7));
+        }
+        let half = pair.naive.bytes() / 2;
+        pair.run(Op::Release(half));
+        pair.run(Op::Clear);
+        // Sizes from before, cached and active ones.
+        for number in 0..40 {
+            pair.run(Op::Malloc((1 << 30) + (number * 33 + round / 2) * 5 * PAGE));
+            pair.run(Op::Recycle(number as usize));
+        }
+    }
+}
