@@ -25,10 +25,11 @@ pub struct SymbolTable {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     addr: u64,
-    /// One past the last byte. A symbol without size (assembler labels) has its first byte.
-    end: u64,
-    /// Largest `end` of this entry and all before it: where a search for an enclosing symbol can stop.
-    max_end: u64,
+    /// Its last byte, not one past it: a damaged table may name the last byte of the address space. A symbol without size
+    /// (assembler labels) has its first byte.
+    last: u64,
+    /// Largest `last` of this entry and all before it: where a search for an enclosing symbol can stop.
+    max_last: u64,
     name_start: u32,
     name_end: u32,
     is_local: bool,
@@ -73,8 +74,8 @@ impl SymbolTable {
             self.names.push_str(name);
             self.entries.push(Entry {
                 addr,
-                end: addr.saturating_add(symbol.st_size(LittleEndian).max(1)),
-                max_end: 0,
+                last: addr.saturating_add(symbol.st_size(LittleEndian).saturating_sub(1)),
+                max_last: 0,
                 name_start,
                 name_end: self.names.len() as u32,
                 is_local: symbol.is_local(),
@@ -87,10 +88,10 @@ impl SymbolTable {
         let names = &self.names;
         self.entries.sort_unstable_by(|a, b| (a.addr, a.name(names)).cmp(&(b.addr, b.name(names))));
         self.entries.dedup_by(|a, b| (a.addr, a.name(names)) == (b.addr, b.name(names)));
-        let mut max_end = 0;
+        let mut max_last = 0;
         for entry in &mut self.entries {
-            max_end = max_end.max(entry.end);
-            entry.max_end = max_end;
+            max_last = max_last.max(entry.last);
+            entry.max_last = max_last;
         }
         let named = self.entries.iter().zip(0..);
         let mut named: Vec<_> = named.map(|(entry, index)| (entry.name(names), entry.is_local, index)).collect();
@@ -126,10 +127,10 @@ impl SymbolTable {
     pub fn containing(&self, addr: u64, bias: u64) -> Option<(&str, u64)> {
         let addr = addr.checked_sub(bias)?;
         let until = self.entries.partition_point(|entry| entry.addr <= addr);
-        let near = self.entries[..until].iter().rev().take_while(|entry| entry.max_end > addr);
-        let mut around = near.filter(|entry| entry.end > addr);
-        let last = around.next()?;
-        let entry = around.take_while(|entry| entry.addr == last.addr).last().unwrap_or(last);
+        let near = self.entries[..until].iter().rev().take_while(|entry| entry.max_last >= addr);
+        let mut around = near.filter(|entry| entry.last >= addr);
+        let innermost = around.next()?;
+        let entry = around.take_while(|entry| entry.addr == innermost.addr).last().unwrap_or(innermost);
         Some((entry.name(&self.names), addr - entry.addr))
     }
 

@@ -222,3 +222,11 @@ fn segments_may_not_overlap_or_leave_the_address_space() {
     file.read(1 << 59, &mut word).unwrap();
     assert_eq!(word, [0; 8]);
 }
+
+#[test]
+fn a_symbol_at_the_last_address_contains_its_byte() {
+    let mut image = image();
+    image.symtab.extend([function("end", u64::MAX, 0), function("past", u64::MAX, 8)]);
+    let symbols = SymbolTable::from_file(&image.build(), &|_| true).unwrap();
+    assert_eq!(symbols.containing(u64::MAX, 0), Some(("end", 0)));
+}
