@@ -5,6 +5,7 @@ All tests run in two processes: much of their time is waiting for programs that 
 """
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,8 @@ def main() -> int:
         arguments.append(str(ROOT / "tests"))
         if not soak:
             arguments += ["-n", "2", "--dist", "worksteal"]
+    # `nohup` and some runners ignore SIGHUP, and every child inherits that; the tests of signals need its default.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     command = [sys.executable, "-m", "pytest", "-m", "soak" if soak else "not soak", *arguments]
     return subprocess.run(command, cwd=ROOT).returncode
 
