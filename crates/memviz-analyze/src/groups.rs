@@ -150,7 +150,7 @@ fn outermost_first(trace: &Trace, stack: StackId) -> Vec<StackLine> {
 
 /// "Model/Block/Linear": the classes whose `__call__` or `__init__` is on the stack. Before Python 3.11 a frame does not know
 /// its class, so its file stands for it.
-fn module(trace: &Trace, stack: StackId) -> String {
+pub(crate) fn module(trace: &Trace, stack: StackId) -> String {
     let mut names = Vec::new();
     for id in trace.stacks.innermost_first(stack) {
         let frame = trace.stacks.frame(id);

@@ -42,6 +42,7 @@ mod lines;
 mod loops;
 mod model;
 mod moved;
+mod naming;
 mod next;
 mod peak;
 mod pinned;
@@ -56,6 +57,7 @@ mod timeline;
 mod tree;
 mod trend;
 mod watch;
+mod whatif;
 
 pub use about::About;
 pub use advise::{ADVISE_SCHEMA, Advice, Advise};
@@ -72,6 +74,7 @@ pub use instant::{Instant, nanos_from_text, step_range, step_ranges};
 pub use leaks::{LEAKS_SCHEMA, LeakLine, Leaks};
 pub use lines::{FrameClass, UserLines};
 pub use loops::Every;
+pub use naming::{LineNames, module_name};
 pub use next::{Suggestion, suggest};
 pub use peak::{
     LineKind, LineTotal, Live, Moment, Peaks, PrimitiveCount, find_peaks, find_peaks_in, live_at, moment_at, top_lines,
@@ -85,3 +88,4 @@ pub use summary::{ActionTotal, Checked, DeviceView, EventCounts, Moves, Rest, SU
 pub use timeline::{Column, Timeline, timeline};
 pub use tree::TreeRow;
 pub use trend::{Trend, Verdict};
+pub use whatif::{BytesAt, Choice, WhatIf, device_choices, policy_choices};

@@ -4,7 +4,7 @@
 //! training script sees its own lines, and `memviz run -m mlx_lm generate`, where no file of the user's runs, sees the lines
 //! of mlx_lm rather than those of `mlx.nn` below them.
 
-use memviz_trace::{Frame, FrameId, StackId, Trace};
+use memviz_trace::{Frame, FrameId, StackId, StringId, Trace};
 use rustc_hash::FxHashMap;
 
 /// What kind of code a frame belongs to; later is better.
@@ -31,6 +31,17 @@ impl FrameClass {
             return FrameClass::Native;
         }
         class_of_path(trace.strings.get(frame.file), trace.strings.get(frame.function))
+    }
+
+    /// Class of every frame of `trace`, by its id. A path is looked at once, however many frames have it.
+    pub fn of_all(trace: &Trace) -> Vec<FrameClass> {
+        let mut known: FxHashMap<(StringId, StringId, bool), FrameClass> = FxHashMap::default();
+        let frames = (0..trace.stacks.frame_count() as u32).map(|id| trace.stacks.frame(FrameId(id)));
+        let class = |frame: Frame| {
+            let key = (frame.file, frame.function, frame.is_native);
+            *known.entry(key).or_insert_with(|| FrameClass::of(trace, frame))
+        };
+        frames.map(class).collect()
     }
 }
 
@@ -90,8 +101,7 @@ impl UserLines {
     /// Classifies every frame and stack of `trace`.
     pub fn new(trace: &Trace) -> UserLines {
         let stacks = &trace.stacks;
-        let frames = (0..stacks.frame_count() as u32).map(FrameId);
-        let classes: Vec<FrameClass> = frames.map(|id| FrameClass::of(trace, stacks.frame(id))).collect();
+        let classes = FrameClass::of_all(trace);
         let lines = first_frame_of_each_line(trace);
         let mut by_stack: Vec<Choice> = vec![Choice::default()];
         for stack in (1..stacks.stack_count() as u32).map(StackId) {

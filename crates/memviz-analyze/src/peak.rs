@@ -178,7 +178,8 @@ pub struct Live {
 impl Live {
     fn of(mut buffers: Vec<Buffer>, active_bytes: u64) -> Live {
         buffers.sort_by_key(|buffer| buffer.addr);
-        let listed: u64 = buffers.iter().map(|buffer| buffer.size).sum();
+        // Sizes of a hostile trace may add up to more than 64 bits.
+        let listed = buffers.iter().fold(0u64, |sum, buffer| sum.saturating_add(buffer.size));
         let active_bytes = active_bytes.max(listed);
         Live { buffers, unlisted_bytes: active_bytes - listed, active_bytes }
     }
