@@ -188,6 +188,8 @@ export interface MomentTable {
   other_active?: Amount;
   groups: MomentGroup[];
   left_out: { groups: number; bytes: number; count: number };
+  /** Said by a self-contained page that answers with the nearest moment it holds. */
+  nearest?: string;
 }
 
 /** A call tree, depth first, the root first. */
@@ -202,6 +204,8 @@ export interface Flame {
   count: Uint32Array;
   otherBytes: Float64Array | null;
   otherCount: Uint32Array | null;
+  /** Said by a self-contained page that answers with the nearest moment it holds. */
+  nearest?: string;
 }
 
 export interface RangeTable {

@@ -42,6 +42,8 @@ export interface State {
   group: string | null;
   filter: string;
   search: string;
+  /** Sizes by 1024 or by 1000. */
+  units: "GiB" | "GB";
   /** What-if: "" and null mean as recorded. */
   policy: string;
   device: string;
@@ -67,6 +69,7 @@ export const START: State = {
   group: null,
   filter: "",
   search: "",
+  units: "GiB",
   policy: "",
   device: "",
   cacheLimit: null,
