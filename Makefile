@@ -6,7 +6,7 @@ PYTHON ?= python3
 DEMO := target/demo
 FUZZ_SECONDS ?= 20
 
-.PHONY: demo test bench soak wheel lint rust arrows python fuzz clean
+.PHONY: demo test bench soak wheel lint rust arrows viewer python fuzz clean
 
 demo: $(DEMO)/.ready
 	$(DEMO)/bin/memviz run -o demo.memviz demo/train_transformer.py
@@ -29,7 +29,7 @@ target/build/bin/maturin:
 	$(PYTHON) -m venv target/build
 	target/build/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'ruff==0.17.6' 'pytest>=8,<10' 'pytest-xdist>=3.6,<4' 'tomli; python_version<"3.11"'
 
-test: lint arrows rust python fuzz
+test: lint arrows viewer rust python fuzz
 
 lint: target/build/bin/maturin
 	cargo fmt --all --check
@@ -41,6 +41,10 @@ lint: target/build/bin/maturin
 arrows:
 	$(PYTHON) ci/arrows.py
 	$(PYTHON) ci/news.py
+
+# The page of `memviz view`, from source: it must be what is committed as viewer/dist.
+viewer:
+	ci/viewer.sh check
 
 # The real libmlx of each release for memviz-image, real snapshots of PyTorch for memviz-format where they are.
 rust: export MEMVIZ_TORCH_SNAPSHOTS ?= $(abspath $(wildcard ../shared/torch_page/real))

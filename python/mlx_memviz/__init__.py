@@ -28,6 +28,7 @@ from mlx_memviz._recording import (
     stop,
 )
 from mlx_memviz._trace import Trace, load, load_ranks, merge
+from mlx_memviz._viewer import Viewer, view
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ __all__ = [
     "Recording",
     "Trace",
     "TraceError",
+    "Viewer",
     "annotate",
     "attach_oom_observer",
     "dump_snapshot",
@@ -59,6 +61,7 @@ __all__ = [
     "stats",
     "step",
     "stop",
+    "view",
 ]
 
 

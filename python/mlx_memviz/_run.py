@@ -14,6 +14,7 @@ import os
 import pathlib
 import runpy
 import signal
+import subprocess
 import sys
 import types
 import warnings
@@ -79,6 +80,23 @@ class _Session:
             width, is_terminal = _terminal()
             print(trace.summary_text(width=width, color=is_terminal, written=written), end="", file=sys.stderr)
 
+    def view(self) -> None:
+        """Opens the recording in the viewer if that was asked for, until Ctrl-C. Never raises."""
+        recording = self._recording
+        if not self._plan["view"] or recording is None or recording._path is None or os.getpid() != self._pid:
+            return
+        # Ctrl-C is for the viewer, a process of its own, in which it means "done"; a handler is not inherited, SIG_IGN is.
+        signal.signal(signal.SIGINT, lambda number, frame: None)
+        try:
+            subprocess.call([sys.executable, "-m", "mlx_memviz", "view", os.fspath(recording._path)])
+        except Exception as error:
+            _say(f"cannot open the viewer: {error}; run: memviz view {recording._path}")
+
+    def end(self) -> None:
+        """What happens after the program's own exit handlers."""
+        self.finish()
+        self.view()
+
     def _output(self) -> pathlib.Path:
         output = self._plan["output"]
         if output is None:
@@ -112,7 +130,7 @@ def run(plan: dict) -> int:
             return 2
     session = _Session(plan)
     # Registered before any handler of the program, so run after all of them.
-    atexit.register(session.finish)
+    atexit.register(session.end)
     _compat.when_loaded(session.begin)
     _finish_on_termination(session)
     sys.argv = [plan["program"] if plan["kind"] != "code" else "-c", *plan["args"]]
@@ -123,6 +141,7 @@ def run(plan: dict) -> int:
     except KeyboardInterrupt as error:
         _print_exception(error)
         session.finish(_endings.of_exception(error))
+        session.view()
         _end_by(signal.SIGINT)
     except BaseException as error:
         _print_exception(error)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mlx_memviz import _native
+
+if TYPE_CHECKING:
+    from mlx_memviz._viewer import Viewer
 
 
 class Trace:
@@ -176,6 +179,18 @@ class Trace:
         """
         traces = [self] if other is None else [self, other]
         return ask("diff", traces, {"at": at, "fail_over": fail_over})
+
+    def view(self, *others: Trace, port: int | None = None, open_browser: bool = True) -> Viewer:
+        """Shows this trace, and others beside it, in the browser. Returns the running viewer, which ends with this process."""
+        from mlx_memviz import _viewer
+
+        return _viewer.view(self, *others, port=port, open_browser=open_browser)
+
+    def write_html(self, path, *others: Trace) -> pathlib.Path:
+        """Writes one HTML file that shows this trace, and others beside it, without memviz and without a network."""
+        from mlx_memviz import _viewer
+
+        return _viewer.write_html((self, *others), path)
 
     def _repr_html_(self) -> str:
         from mlx_memviz import _html

@@ -91,7 +91,7 @@ impl Command {
             Command::Replay(args) => Some(Box::new(args)),
             Command::Advise(args) => Some(Box::new(args)),
             Command::Diff(args) => Some(Box::new(args)),
-            Command::Run(_) | Command::Doctor(_) | Command::Check(_) => None,
+            Command::Run(_) | Command::Doctor(_) | Command::Check(_) | Command::View(_) => None,
         }
     }
 }

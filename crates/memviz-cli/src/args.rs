@@ -19,6 +19,7 @@ use crate::replay::ReplayArgs;
 use crate::report::ReportArgs;
 use crate::retrace::RetraceArgs;
 use crate::run_args::RunArgs;
+use crate::view::ViewArgs;
 
 /// Memory profiler for MLX: what uses the memory, and which line made it.
 #[derive(Debug, Parser)]
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Prove the equations of a recording, or print the first one that does not hold
     Check(CheckArgs),
+    /// Open recordings in the browser, or pack them into one HTML file
+    View(ViewArgs),
     /// Say what used the memory at its peak, and which lines built it
     Report(ReportArgs),
     /// Say what was held when memory was highest, or at another moment

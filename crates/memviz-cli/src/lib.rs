@@ -39,6 +39,7 @@ mod replay;
 mod report;
 mod retrace;
 mod run_args;
+mod view;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -54,6 +55,7 @@ pub use memviz_analyze::size::{bytes_from_text, text_from_bytes};
 pub use memviz_analyze::{Summary, Written};
 pub use plan::{DoctorPlan, Outcome, Program, RunPlan};
 pub use render::{summary_json, summary_text};
+pub use view::view_api;
 
 /// Exit code of a success.
 const OK: i32 = 0;
@@ -105,6 +107,7 @@ pub fn main_with(args: Vec<OsString>, streams: &mut Streams<'_>) -> Outcome {
     match parse(args) {
         Ok(Parsed::Plan(outcome)) => outcome,
         Ok(Parsed::Check(args)) => Outcome::Exit(exit_code(check::run(&args, streams), streams)),
+        Ok(Parsed::View(args)) => Outcome::Exit(exit_code(view::run(&args, streams), streams)),
         Ok(Parsed::Question(question)) => Outcome::Exit(exit_code(answer::run(&*question, streams), streams)),
         Err(error) => Outcome::Exit(usage(&error, streams)),
     }
@@ -114,6 +117,7 @@ pub fn main_with(args: Vec<OsString>, streams: &mut Streams<'_>) -> Outcome {
 enum Parsed {
     Plan(Outcome),
     Check(args::CheckArgs),
+    View(view::ViewArgs),
     Question(Box<dyn answer::Question>),
 }
 
@@ -134,6 +138,7 @@ fn parse(mut args: Vec<OsString>) -> Result<Parsed, clap::Error> {
         }
         Command::Doctor(args) => Parsed::Plan(Outcome::Doctor(args.plan())),
         Command::Check(args) => Parsed::Check(args),
+        Command::View(args) => Parsed::View(args),
         report => Parsed::Question(report.into_question().ok_or_else(|| run_error(UNKNOWN, "not a report"))?),
     })
 }

@@ -33,7 +33,7 @@ pub(crate) fn write_file(
     Ok(WrittenFile { path: path.display().to_string(), size_bytes })
 }
 
-fn same_file(input: &Path, output: &Path) -> bool {
+pub(crate) fn same_file(input: &Path, output: &Path) -> bool {
     match (std::fs::canonicalize(input), std::fs::canonicalize(output)) {
         (Ok(input), Ok(output)) => input == output,
         _ => false,

@@ -59,6 +59,8 @@ pub struct RunPlan {
     pub context: Context,
     /// No summary.
     pub quiet: bool,
+    /// Open the recording in the viewer afterwards.
+    pub view: bool,
     /// Summary as JSON.
     pub json: bool,
 }

@@ -25,7 +25,7 @@ Exit code: the program's own. Everything after SCRIPT, MODULE or CODE belongs to
 Examples:
   memviz run train.py --epochs 1
   memviz run -o gen.memviz -m mlx_lm generate --model mlx-community/Qwen3-0.6B-4bit
-  memviz run --min-size 1MiB --max-entries 0 train.py";
+  memviz run --view --min-size 1MiB train.py";
 
 /// Flags before the program. `m` and `c` are here for the help: [`split`] takes them out before clap looks.
 #[derive(Debug, Args)]
@@ -61,6 +61,9 @@ pub(crate) struct RunArgs {
     /// Print no summary
     #[arg(short, long)]
     quiet: bool,
+    /// When the program has ended, open its recording in the viewer, until Ctrl-C
+    #[arg(long)]
+    view: bool,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -94,6 +97,7 @@ impl RunArgs {
             native: self.native,
             context: self.context,
             quiet: self.quiet,
+            view: self.view,
             json: self.json,
         }
     }

@@ -46,6 +46,7 @@ fn defaults() -> RunPlan {
         native: false,
         context: Context::All,
         quiet: false,
+        view: false,
         json: false,
     }
 }
@@ -60,6 +61,7 @@ fn run_has_defaults() {
 fn run_takes_every_flag() {
     let plan = run_plan(&[
         "-q",
+        "--view",
         "--json",
         "-o",
         "a.pickle",
@@ -90,6 +92,7 @@ fn run_takes_every_flag() {
         native: true,
         context: Context::Alloc,
         quiet: true,
+        view: true,
         json: true,
     };
     assert_eq!(plan, expected);

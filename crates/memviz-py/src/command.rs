@@ -44,5 +44,6 @@ fn fill_run(dict: &Bound<'_, PyDict>, plan: RunPlan) -> PyResult<()> {
     dict.set_item("native", plan.native)?;
     dict.set_item("context", plan.context.name())?;
     dict.set_item("quiet", plan.quiet)?;
+    dict.set_item("view", plan.view)?;
     dict.set_item("json", plan.json)
 }

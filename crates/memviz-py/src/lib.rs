@@ -16,6 +16,7 @@ mod reports;
 mod self_test;
 mod stream;
 mod trace;
+mod viewer;
 mod views;
 
 #[pymodule(gil_used = false)]
@@ -45,6 +46,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::trace::Trace;
+    #[pymodule_export]
+    use super::viewer::{Viewer, serve, write_html};
     #[pymodule_export]
     use super::views::{bytes_from_text, lines_at, text_from_bytes, timeline_of};
 
