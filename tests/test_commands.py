@@ -108,8 +108,12 @@ def test_12_missing_eval_train_loop():
     assert case.is_at(lazy["lines"][0], "batch")
     assert eager["verdict"] in ("flat", "warm_up")
     assert eager["bytes"]["slope"] == 0
+    assert lazy["lines"][0]["bytes_trend"]["last"] >= 14 * MIB, "the sixteenth is live when the loop has ended"
     peak = case.ask("peak")
-    assert case.row(peak["groups"], "batch")["bytes"] == 16 * MIB
+    batches = case.row(peak["groups"], "batch")
+    assert batches["bytes"] == batches["count"] * MIB
+    assert batches["count"] in range(8, 17), "MLX's threads free the first batches while the backward pass allocates"
+    assert peak["moment"]["active_bytes"] == case.facts["lazy_peak"]
     assert peak["evaluated_at"]["line"] == case.line("late_eval")
 
 
